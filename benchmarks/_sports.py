@@ -29,7 +29,7 @@ class Sport(NamedTuple):
     y: NDArray
     covariance: Any
     likelihood: Any
-    peer: dict[str, Any]
+    reference: dict[str, Any]
 
 
 def sport(name: str) -> Sport:
@@ -42,25 +42,27 @@ def sport(name: str) -> Sport:
 def _nba() -> Sport:
     games = load_nba().matches
     covariance = Constant(0.003) + Matern12(0.152, 3.324)
-    peer = {
+    reference = {
         "kernels": [["Constant", [0.003]], ["Exponential", [0.152, 3.324]]],
         "margin": None,
     }
-    return Sport(*_in_years(games.query("time < '2019'")), covariance, Probit(), peer)
+    return Sport(
+        *_in_years(games.query("time < '2019'")), covariance, Probit(), reference
+    )
 
 
 def _atp() -> Sport:
     covariance = Affine(0.366, 0.001, origin=_ORIGIN) + Wiener(0.147, origin=_ORIGIN)
-    peer = {
+    reference = {
         "kernels": [["Affine", [0.366, 0.001, _ORIGIN]], ["Wiener", [0.147, _ORIGIN]]],
         "margin": None,
     }
-    return Sport(*_in_years(load_atp("main").matches), covariance, Probit(), peer)
+    return Sport(*_in_years(load_atp("main").matches), covariance, Probit(), reference)
 
 
 def _football() -> Sport:
     covariance = Constant(0.750) + Matern12(0.248, 69.985)
-    peer = {
+    reference = {
         "kernels": [["Constant", [0.750]], ["Exponential", [0.248, 69.985]]],
         "margin": 0.386,
     }
@@ -68,14 +70,14 @@ def _football() -> Sport:
         *_in_years(load_football().matches),
         covariance,
         OrdinalProbit(margin=0.386),
-        peer,
+        reference,
     )
 
 
 def _starcraft() -> Sport:
-    peer = {"kernels": [["Constant", [4.821]]], "margin": None}
+    reference = {"kernels": [["Constant", [4.821]]], "margin": None}
     matches, y = Matches.from_frame(load_starcraft("WoL").matches)
-    return Sport(matches, y, Constant(4.821), Probit(), peer)
+    return Sport(matches, y, Constant(4.821), Probit(), reference)
 
 
 def _in_years(frame: pd.DataFrame) -> tuple[Matches, NDArray]:

@@ -90,8 +90,8 @@ def against_peers(n: int) -> None:
         f"ours, {t} thread{'s' * (t > 1)}": partial(with_threads, t, 1) for t in (1, 2)
     }
     ours["ours, degree 2, 2 threads"] = partial(with_threads, 2, 2)
-    peers = {"NumPy, broadcast": broadcast, "NumPy, by feature": by_feature}
-    peers["scikit-learn, manhattan_distances (other kernel)"] = manhattan_distances
+    references = {"NumPy, broadcast": broadcast, "NumPy, by feature": by_feature}
+    references["scikit-learn, manhattan_distances (other kernel)"] = manhattan_distances
     K = analogy_kernel(U)
     print(
         "largest difference from the broadcast formula:",
@@ -99,7 +99,7 @@ def against_peers(n: int) -> None:
         "\n",
     )
     del K
-    calls = {**ours, **peers}
+    calls = {**ours, **references}
     seconds = alternate([partial(call, U) for call in calls.values()], 3)
     best = seconds[1]
     rows = [

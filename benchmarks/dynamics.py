@@ -31,7 +31,7 @@ from preflearn.dynamics import DynamicComparisons
 TOL = 1e-6  # default tolerance of whole fits
 FIXED_POINT = 1e-10
 SWEEPS = 40  # sweeps per timing
-PEER_SWEEPS = 3
+REFERENCE_SWEEPS = 3
 TURNS = 3
 
 # Fits are stopped early for timing.
@@ -93,14 +93,14 @@ def moments(data: Sport, model: DynamicComparisons) -> np.ndarray:
 
 def kickscore_model(data: Sport) -> Any:
     """The model of kickscore with all matches, before its first sweep."""
-    margin = data.peer["margin"]
+    margin = data.reference["margin"]
     model = kickscore.BinaryModel()
     if margin is not None:
         model = kickscore.TernaryModel(margin)
     for player in range(len(data.matches.features)):
         kernels = [
             getattr(kickscore.kernel, name)(*values)
-            for name, values in data.peer["kernels"]
+            for name, values in data.reference["kernels"]
         ]
         model.add_item(str(player), functools.reduce(operator.add, kernels))
     rows = zip(data.matches.players(), data.y, data.matches.time, strict=True)
@@ -141,22 +141,25 @@ def moments_at(model: Any, data: Sport, sites: np.ndarray) -> np.ndarray:
 def rows_of(name: str, data: Sport) -> dict[str, list]:
     """Rows of the tables, by table."""
     begin = time.perf_counter()
-    peer = kickscore_model(data)
+    reference = kickscore_model(data)
     set_up = time.perf_counter() - begin
-    peer.fit(max_iter=1)  # Compile before timing.
+    reference.fit(max_iter=1)  # Compile before timing.
     turns = []
     for _ in range(TURNS):
-        theirs = seconds_of(partial(peer.fit, max_iter=PEER_SWEEPS)) / PEER_SWEEPS
+        theirs = (
+            seconds_of(partial(reference.fit, max_iter=REFERENCE_SWEEPS))
+            / REFERENCE_SWEEPS
+        )
         turns.append([*sweep_seconds(data, 1), *sweep_seconds(data, 2), *theirs])
     one, work, two, _, a_sweep, their_work = np.median(turns, axis=0)
     sweeps = fitted(data, rate=1.0, tol=TOL, max_iter=5000).n_iter_
     fits = [fit_seconds(data, threads) for threads in (1, 2)]
     the_fit = sweeps * a_sweep
     model = fitted(data, tol=FIXED_POINT, max_iter=5000)
-    at_ours = moments_at(peer, data, by_side(data, model.pseudo_observations_))
+    at_ours = moments_at(reference, data, by_side(data, model.pseudo_observations_))
     apart = np.abs(at_ours - moments(data, model)).max(axis=(0, 1))
-    peer.fit(max_iter=1)
-    evidence = (model.log_marginal_likelihood_, peer.log_likelihood)
+    reference.fit(max_iter=1)
+    evidence = (model.log_marginal_likelihood_, reference.log_likelihood)
     iteration = [work, their_work, their_work / work, one, two, a_sweep]
     fit = [fitted(data, tol=TOL).n_iter_, *fits, sweeps, the_fit]
     memory = [peak_megabytes(call, name) for call in (whole_fit, kickscore_fit)]

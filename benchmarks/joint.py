@@ -50,7 +50,7 @@ HEADERS = {
     "NBA, Constant + Matern12": "posterior|matches|s|MB|sweeps|evidence",
 }
 LIMITS = f"""
-The claim ends at these sizes. The joint posterior refuses states of more than {MAX_SIZE:,}
+The claim ends at these sizes. The joint posterior rejects states of more than {MAX_SIZE:,}
 numbers and, if scores change, sweeps that keep more than {MAX_NUMBERS:.2g} numbers or take more
 than {MAX_OPERATIONS:.2g} operations. Memory is the growth of the peak of a fresh process; a
 ratio of memories below {{least}} MB is not shown."""

@@ -35,16 +35,16 @@ class Fit(NamedTuple):
 
 def logistic(pairs: Pairs, y: np.ndarray) -> Fit:
     """LogisticCompare of preflearn."""
-    machine = LogisticCompare(ALPHA).fit(pairs, y)
-    return Fit(machine.weights_, machine.bias_)
+    model = LogisticCompare(ALPHA).fit(pairs, y)
+    return Fit(model.weights_, model.bias_)
 
 
 def svm(pairs: Pairs, y: np.ndarray) -> Fit:
     """SVMCompare of preflearn: the hinge loss with the same regularization."""
-    machine = SVMCompare(
-        1 / (ALPHA * (len(y) + np.count_nonzero(y == 0))), "linear"
-    ).fit(pairs, y)
-    return Fit(-machine.bias_ * machine.coef_, machine.bias_)
+    model = SVMCompare(1 / (ALPHA * (len(y) + np.count_nonzero(y == 0))), "linear").fit(
+        pairs, y
+    )
+    return Fit(-model.bias_ * model.coef_, model.bias_)
 
 
 def regression(solver: str) -> Callable[[Pairs, np.ndarray], Fit]:
@@ -52,11 +52,11 @@ def regression(solver: str) -> Callable[[Pairs, np.ndarray], Fit]:
 
     def fit(pairs: Pairs, y: np.ndarray) -> Fit:
         flipped, labels = pairs.flipped(y)
-        machine = LogisticRegression(
+        model = LogisticRegression(
             C=1 / (ALPHA * len(labels)), solver=solver, tol=1e-4, max_iter=100
         )
-        machine.fit(flipped.differences(), labels)
-        return Fit(machine.coef_[0], float(np.ravel(machine.intercept_)[0]))
+        model.fit(flipped.differences(), labels)
+        return Fit(model.coef_[0], float(np.ravel(model.intercept_)[0]))
 
     return fit
 

@@ -90,7 +90,7 @@ def prepared(method: str, m: int, p: int = FEATURES) -> Callable[[], np.ndarray]
     return lambda: METHODS[method](*data)
 
 
-def peers(sizes: list[int]) -> str:
+def references(sizes: list[int]) -> str:
     """One row per problem, size, and other program."""
     lines = []
     matches = (
@@ -98,17 +98,17 @@ def peers(sizes: list[int]) -> str:
         ("LP", "MarginLP", "cvxpy"),
         ("LP", "MarginLP", "cvxpy, HiGHS"),
     )
-    for kind, ours, peer in matches:
+    for kind, ours, reference in matches:
         objective = distance_of if kind == "QP" else mu_of
         for m in sizes:
-            calls = [prepared(ours, m), prepared(peer, m)]
+            calls = [prepared(ours, m), prepared(reference, m)]
             seconds = alternate(calls, REPEATS)
-            memory = [peak_megabytes(prepared, name, m) for name in (ours, peer)]
+            memory = [peak_megabytes(prepared, name, m) for name in (ours, reference)]
             values = [objective(call(), *problem(m)) for call in calls]
             difference = f"{(values[1] - values[0]) / values[0]:+.1e}"
             lines.append(
                 [
-                    f"{kind} against {peer}",
+                    f"{kind} against {reference}",
                     m,
                     *seconds,
                     seconds[1] / seconds[0],
@@ -134,7 +134,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="100 and 1,000 pairs only")
     arguments = parser.parse_args()
     sizes = [100, 1_000] if arguments.quick else [100, 1_000, 5_000, 20_000]
-    print(peers(sizes))
+    print(references(sizes))
 
 
 if __name__ == "__main__":

@@ -120,7 +120,7 @@ def openskill_rater() -> Callable[[list], list]:
     ]
 
 
-PEERS = {"trueskill": trueskill_rater, "openskill, PlackettLuce": openskill_rater}
+REFERENCES = {"trueskill": trueskill_rater, "openskill, PlackettLuce": openskill_rater}
 
 
 def milliseconds(call: Callable[[], object], repeats: int) -> float:
@@ -138,7 +138,7 @@ def one_race(n: int) -> Iterator[list[object]]:
         "from_rankings": lambda: performances(matches, y, n),
         "noise in the covariance of players": lambda: one_process(matches, y, n),
     }
-    for name, make in PEERS.items():
+    for name, make in REFERENCES.items():
         rate = make()
         calls[name] = lambda rate=rate: zip(
             *[(r.mu, r.sigma) for r in rate([None] * n)], strict=True
@@ -187,7 +187,7 @@ def solver(
         return ours
 
     def theirs() -> tuple[Floats, Floats]:
-        rate = PEERS[method]()
+        rate = REFERENCES[method]()
         ratings = [None] * players
         for event in order.tolist():
             for player, rating in zip(
@@ -202,7 +202,7 @@ def solver(
 
 def whole_season(n_races: int, sides: int, players: int) -> Iterator[list[object]]:
     s = season(n_races, sides, players)[0]
-    for method in ("from_rankings", *PEERS):
+    for method in ("from_rankings", *REFERENCES):
         call = solver(method, n_races, sides, players)
         if method == "from_rankings":
             call()  # Compile before timing.

@@ -87,10 +87,10 @@ def residual(case: Case, alpha: np.ndarray, lam: float) -> float:
 
 def by_us(case: Case, lam: float):
     pairs, kernel, gamma = case
-    machine = SVMRank(C=1 / lam, kernel=kernel, gamma=gamma).fit(
+    model = SVMRank(C=1 / lam, kernel=kernel, gamma=gamma).fit(
         pairs, np.ones(len(pairs), dtype=int)
     )
-    return machine.dual_coef_ * lam
+    return model.dual_coef_ * lam
 
 
 def solved_residual(case: Case, lam: float) -> float:

@@ -131,11 +131,11 @@ def regimes(scale: int) -> list[tuple[str, tuple, Call, Sequence[tuple[str, Call
             (10**5 // scale, 2_000, 30, 1900),
         ),
     ]:
-        peers = [
+        others = [
             ("L-BFGS", partial(lbfgs, alpha, kernel, *DEFAULT)),
             ("L-BFGS, tight", partial(lbfgs, alpha, kernel, *TIGHT)),
         ]
-        lines.append((name, size, partial(logistic, alpha, kernel), peers))
+        lines.append((name, size, partial(logistic, alpha, kernel), others))
     for model in (Davidson(1.0), OrdinalComparison(alpha=1.0)):
         for size in ((10**5 // scale, 2_000, 0), (10**6 // scale, 20_000, 10)):
             name = f"{type(model).__name__}, n {size[1]:,}, " + (
@@ -163,9 +163,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the pairs")
     scale = 10 if parser.parse_args().quick else 1
     table = []
-    for name, size, ours, peers in regimes(scale):
+    for name, size, ours, others in regimes(scale):
         data = problem(*size)
-        methods = [("ours", ours), *peers]
+        methods = [("ours", ours), *others]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = [processor_seconds(partial(call, *data), 2) for _, call in methods]

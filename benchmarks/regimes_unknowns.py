@@ -249,14 +249,14 @@ def main() -> None:
     ]
     print(markdown_table(header, []))
     with threadpool_limits(1):
-        for name, size, data, ours, peer, theirs, accuracy in lines(quick):
+        for name, size, data, ours, program, theirs, accuracy in lines(quick):
             (seconds, found), (other, reached) = timed(ours), timed(theirs)
             memory = [peak_megabytes(prepared, data, call) for call in (ours, theirs)]
             row = [
                 name,
                 size,
                 seconds,
-                peer,
+                program,
                 other,
                 seconds / other,
                 accuracy(found, reached),

@@ -100,10 +100,10 @@ def solver(method: str, tol: float, n: int, m: int) -> Callable[[], Floats]:
         return calls[method]
     B = sparse.csr_array(Incidence(index, n).matrix())
     C = np.inf if "no penalty" in method else 1.0
-    peer = LogisticRegression(
+    reference = LogisticRegression(
         C=C, fit_intercept=False, tol=tol, max_iter=10_000, solver=method.split(", ")[1]
     )
-    return lambda: peer.fit(B, y).coef_[0]
+    return lambda: reference.fit(B, y).coef_[0]
 
 
 def players(n: int, m: int) -> Iterator[list[object]]:
@@ -124,13 +124,13 @@ def players(n: int, m: int) -> Iterator[list[object]]:
     if few:
         unpenalised += ["choix, ilsr_pairwise"]
         penalised += ["scikit-learn, newton-cholesky", "choix, opt_pairwise"]
-    for alpha, own, peers in (
+    for alpha, own, references in (
         (0.0, "bradley_terry", unpenalised),
         (1.0, "Davidson(1.0)", penalised),
     ):
         ours = 0.0
         best = np.zeros(n)
-        for method in (own, *peers):
+        for method in (own, *references):
             # their tolerance is for the mean loss
             largest = SLOPE / m if method.startswith("scikit") else 1e-4
             for tol in largest * 10.0 ** -np.arange(

@@ -65,9 +65,9 @@ def objective(fit: Fit, y: np.ndarray) -> float:
 
 def compare(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
     """SVMCompare of preflearn."""
-    machine = SVMCompare(COST, kernel, gamma=GAMMA).fit(pairs, y)
-    values = -machine.bias_ * machine.decision_function(pairs)
-    return Fit(values, float(machine.dual_coef_ @ values), machine.bias_)
+    model = SVMCompare(COST, kernel, gamma=GAMMA).fit(pairs, y)
+    values = -model.bias_ * model.decision_function(pairs)
+    return Fit(values, float(model.dual_coef_ @ values), model.bias_)
 
 
 def rows_of_flipped(fit_values: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -87,9 +87,9 @@ def rows_of_flipped(fit_values: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def from_classifier(
-    machine: SVC | LinearSVC, decisions: np.ndarray, squared: float, y: np.ndarray
+    model: SVC | LinearSVC, decisions: np.ndarray, squared: float, y: np.ndarray
 ) -> Fit:
-    bias = float(np.ravel(machine.intercept_)[0])
+    bias = float(np.ravel(model.intercept_)[0])
     return Fit(rows_of_flipped(decisions - bias, y), squared, bias)
 
 
@@ -100,12 +100,12 @@ def straightforward(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
     m = len(labels)
     K = pairwise_kernels(both, metric=kernel, filter_params=True, gamma=GAMMA)
     gram = K[:m, :m] - K[:m, m:] - K[m:, :m] + K[m:, m:]
-    machine = SVC(C=COST, kernel="precomputed").fit(gram, labels)
-    decisions = machine.decision_function(gram)
+    model = SVC(C=COST, kernel="precomputed").fit(gram, labels)
+    decisions = model.decision_function(gram)
     squared = float(
-        machine.dual_coef_[0] @ (decisions - machine.intercept_)[machine.support_]
+        model.dual_coef_[0] @ (decisions - model.intercept_)[model.support_]
     )
-    return from_classifier(machine, decisions, squared, y)
+    return from_classifier(model, decisions, squared, y)
 
 
 def libsvm_on_indexed_gram(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
@@ -114,12 +114,12 @@ def libsvm_on_indexed_gram(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
     K = pairwise_kernels(pairs.items, metric=kernel, filter_params=True, gamma=GAMMA)
     every = np.arange(len(labels))
     gram = flipped.B.gram(K).block(every, every)
-    machine = SVC(C=COST, kernel="precomputed").fit(gram, labels)
-    decisions = machine.decision_function(gram)
+    model = SVC(C=COST, kernel="precomputed").fit(gram, labels)
+    decisions = model.decision_function(gram)
     squared = float(
-        machine.dual_coef_[0] @ (decisions - machine.intercept_)[machine.support_]
+        model.dual_coef_[0] @ (decisions - model.intercept_)[model.support_]
     )
-    return from_classifier(machine, decisions, squared, y)
+    return from_classifier(model, decisions, squared, y)
 
 
 def libsvm_on_features(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
@@ -128,9 +128,9 @@ def libsvm_on_features(kernel: str, pairs: Pairs, y: np.ndarray) -> Fit:
     K = pairwise_kernels(pairs.items, metric=kernel, filter_params=True, gamma=GAMMA)
     L, _ = pivoted_features(K)
     d = flipped.B.differences(L)
-    machine = SVC(C=COST, kernel="linear").fit(d, labels)
-    u = machine.coef_[0]
-    return from_classifier(machine, d @ u + machine.intercept_, float(u @ u), y)
+    model = SVC(C=COST, kernel="linear").fit(d, labels)
+    u = model.coef_[0]
+    return from_classifier(model, d @ u + model.intercept_, float(u @ u), y)
 
 
 def liblinear(_: str, pairs: Pairs, y: np.ndarray) -> Fit:
@@ -140,14 +140,14 @@ def liblinear(_: str, pairs: Pairs, y: np.ndarray) -> Fit:
     """
     flipped, labels = pairs.flipped(y)
     d = flipped.differences()
-    machine = LinearSVC(
+    model = LinearSVC(
         C=COST, loss="hinge", intercept_scaling=BIAS_SCALE, random_state=0
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        machine.fit(d, labels)
-    u = machine.coef_[0]
-    return from_classifier(machine, d @ u + machine.intercept_, float(u @ u), y)
+        model.fit(d, labels)
+    u = model.coef_[0]
+    return from_classifier(model, d @ u + model.intercept_, float(u @ u), y)
 
 
 METHODS: dict[str, Callable[[str, Pairs, np.ndarray], Fit]] = {
@@ -165,12 +165,14 @@ def prepared(method: str, kernel: str, m: int, n: int, p: int) -> Callable[[], F
     return lambda: METHODS[method](kernel, *data)
 
 
-def lines(kernel: str, m: int, n: int, p: int, peers: list[str]) -> list[list[object]]:
+def lines(
+    kernel: str, m: int, n: int, p: int, references: list[str]
+) -> list[list[object]]:
     """One row per method on one problem, preflearn first."""
     table = []
     least = None
     _, y = problem(m, n, p)
-    for method in ["SVMCompare", *peers]:
+    for method in ["SVMCompare", *references]:
         call = prepared(method, kernel, m, n, p)
         start = time.perf_counter()
         fit = call()
@@ -189,9 +191,9 @@ def main() -> None:
     parser = script_parser(__doc__)
     parser.add_argument("--quick", action="store_true", help="small problems only")
     quick = parser.parse_args().quick
-    gram_peers = ["Algorithm 1", "libsvm, indexed Gram", "libsvm, features"]
-    table = lines("rbf", 500, 1_000, 2, gram_peers)
-    table += lines("rbf", 2_000, 500, 10, gram_peers)
+    gram_references = ["Algorithm 1", "libsvm, indexed Gram", "libsvm, features"]
+    table = lines("rbf", 500, 1_000, 2, gram_references)
+    table += lines("rbf", 2_000, 500, 10, gram_references)
     table += lines("linear", 20_000, 2_000, 50, ["liblinear"])
     if not quick:
         table += lines("rbf", 5_000, 2_000, 10, ["libsvm, indexed Gram"])

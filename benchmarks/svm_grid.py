@@ -69,19 +69,19 @@ def libsvm(
     every = np.arange(len(labels))
     gram = flipped.B.gram(K).block(every, every)
     limit = int(patience * STEPS / len(labels))
-    machine = SVC(C=C, kernel="precomputed", tol=tol, cache_size=1000, max_iter=limit)
-    return machine.fit(gram, labels), K
+    model = SVC(C=C, kernel="precomputed", tol=tol, cache_size=1000, max_iter=limit)
+    return model.fit(gram, labels), K
 
 
 def gap_of_libsvm(
-    machine: SVC, K: np.ndarray, pairs: Pairs, y: np.ndarray, C: float
+    model: SVC, K: np.ndarray, pairs: Pairs, y: np.ndarray, C: float
 ) -> float:
     flipped, labels = pairs.flipped(y)
     v = np.zeros(len(labels))
-    v[machine.support_] = machine.dual_coef_[0]
+    v[model.support_] = model.dual_coef_[0]
     z = flipped.B.differences(K @ flipped.B.adjoint(v))
     squared = float(v @ z)
-    bias = float(machine.intercept_[0])
+    bias = float(model.intercept_[0])
     objective = squared / 2 + C * float(np.maximum(0, 1 - labels * (z + bias)).sum())
     return (objective - float(np.abs(v).sum()) + squared / 2) / objective
 
@@ -95,10 +95,10 @@ def best_libsvm(
     # Larger tolerances are never enough there.
     for tol in (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)[0 if C < 1 else 2 :]:
         start = time.process_time()
-        machine, K = libsvm(pairs, y, C, gamma, tol, patience)
+        model, K = libsvm(pairs, y, C, gamma, tol, patience)
         taken = time.process_time() - start
-        gap = gap_of_libsvm(machine, K, pairs, y, C)
-        if gap <= GAP or taken > patience or machine.fit_status_ != 0:
+        gap = gap_of_libsvm(model, K, pairs, y, C)
+        if gap <= GAP or taken > patience or model.fit_status_ != 0:
             break
     return taken, gap
 
@@ -151,10 +151,10 @@ def line(n: int, m: int, C: float, gamma: float, patience: float) -> list[object
     point = (np.nan, np.nan)
     if used <= 2000:
         point = best(lambda: processor_seconds(lambda: interior(pairs, y, C, gamma)))
-    peer = (np.nan, np.nan)
+    reference = (np.nan, np.nan)
     if len(y) + np.count_nonzero(y == 0) <= 8000:
-        peer = best_libsvm(pairs, y, C, gamma, patience)
-    good = [taken for taken, gap in (point, peer) if gap <= GAP]
+        reference = best_libsvm(pairs, y, C, gamma, patience)
+    good = [taken for taken, gap in (point, reference) if gap <= GAP]
     ratio = f"{ours[0] / min(good):.2f}" if good else "none"
     memory = [peak_megabytes(fresh_fit, n, m, C, gamma), 8e-6 * m**2]
     row = [
@@ -164,7 +164,7 @@ def line(n: int, m: int, C: float, gamma: float, patience: float) -> list[object
         gamma,
         ours[0],
         f"{ours[1]:.0e}",
-        short_repr(*peer),
+        short_repr(*reference),
         short_repr(*point),
         ratio,
         *memory,

@@ -89,16 +89,18 @@ def compare_notebooks(old: Path, new: Path, tolerance: float) -> Counter:
             if known["source"] == cell["source"]
             else " (the source of the cell changed)"
         )
-        shown = outputs(known)
+        previous = outputs(known)
         now = outputs(cell)
-        for kind in sorted({*shown, *now}):
-            what, largest = compare(shown.get(kind, ""), now.get(kind, ""), tolerance)
+        for kind in sorted({*previous, *now}):
+            what, largest = compare(
+                previous.get(kind, ""), now.get(kind, ""), tolerance
+            )
             counts[what] += 1
             if what not in ("same", "rounding"):
                 print(
                     f"  {cell['id']}: {kind}: {what} differ, by {largest:.2g}{source}"
                 )
-                print(excerpt(shown.get(kind, ""), now.get(kind, "")))
+                print(excerpt(previous.get(kind, ""), now.get(kind, "")))
     for cell_id in cells:
         counts["lost cell"] += 1
         print(f"  {cell_id}: lost")

@@ -24,13 +24,13 @@ class Page:
     """A page of the book, by the name of its file and the name of the other program on
     it."""
 
-    def __init__(self, file, peer):
+    def __init__(self, file, program):
         self.text = (Path(__file__).parents[1] / "book" / f"{file}.md").read_text(
             "utf-8"
         )
-        form = rf"^\*({re.escape(peer)}|here|both)\*\n```python\n(.*?)^```$"
+        form = rf"^\*({re.escape(program)}|here|both)\*\n```python\n(.*?)^```$"
         found = re.finditer(form, self.text, re.MULTILINE | re.DOTALL)
-        self.peer = peer
+        self.program = program
         self.blocks = [(block[1], block[2], block.start()) for block in found]
 
     def run(self, kind):
@@ -61,7 +61,7 @@ class Page:
         pairs = [
             (first[2], second[2])
             for first, second in pairwise(self.blocks)
-            if (first[0], second[0]) == (self.peer, "here") and first[2] < traps
+            if (first[0], second[0]) == (self.program, "here") and first[2] < traps
         ]
         # other blocks only prepare data
         compared = [(left, right) for left, right in pairs if theirs[left]]
@@ -89,21 +89,21 @@ def statements(block):
 def run(block, names):
     """Run a block, and return the values of the statements whose results are shown."""
     values = []
-    for node, shown in statements(block):
-        if re.match(r"\w+(Error|Warning): ", shown):
-            raises(node, shown, names)
-        elif shown:
+    for node, printed in statements(block):
+        if re.match(r"\w+(Error|Warning): ", printed):
+            raises(node, printed, names)
+        elif printed:
             assert isinstance(node, ast.Expr)
             value = eval(compile(ast.Expression(node.value), "page", "eval"), names)
-            agrees(value, shown)
+            agrees(value, printed)
             values.append(value)
         else:
             exec(compile(ast.Module([node], []), "page", "exec"), names)
     return values
 
 
-def raises(node, shown, names):
-    kind, _, text = shown.partition(": ")
+def raises(node, printed, names):
+    kind, _, text = printed.partition(": ")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(BaseException) as caught:  # noqa: PT011  the page says which
@@ -112,14 +112,16 @@ def raises(node, shown, names):
     assert str(caught.value).startswith(text.removesuffix(" ..."))
 
 
-def agrees(value, shown):
+def agrees(value, printed):
     """Check that a value equals the value on the page, to the digits that are shown."""
-    if not re.fullmatch(rf"{NUMBER}(, {NUMBER})*", shown):
+    if not re.fullmatch(rf"{NUMBER}(, {NUMBER})*", printed):
         found = ", ".join(map(str, value if isinstance(value, list) else [value]))
-        beginning = shown.removesuffix("...")
-        assert found == shown or (beginning != shown and found.startswith(beginning))
+        beginning = printed.removesuffix("...")
+        assert found == printed or (
+            beginning != printed and found.startswith(beginning)
+        )
         return
-    texts = shown.split(", ")
+    texts = printed.split(", ")
     found = np.ravel(value)
     assert len(found) == len(texts)
     assert [

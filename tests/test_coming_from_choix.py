@@ -20,7 +20,7 @@ def test_code_of_both_programs_gives_what_the_page_shows():
     page.check_same(page.run("here"), page.run("choix"), least=4, tolerance=1e-5)
 
 
-def test_penalized_scores_are_those_of_the_peer():
+def test_penalized_scores_are_those_of_choix():
     """Its alpha penalizes the sum of squares, and ours penalizes half of this sum."""
     expected = choix.opt_pairwise(4, GAMES, alpha=0.3, tol=1e-12)
     np.testing.assert_allclose(
@@ -28,7 +28,7 @@ def test_penalized_scores_are_those_of_the_peer():
     )
 
 
-def test_scores_without_a_penalty_are_those_of_the_peer():
+def test_scores_without_a_penalty_are_those_of_choix():
     """In choix, a tie in both orders counts twice."""
     both = [*GAMES, (1, 3), (3, 1)]
     counts = np.zeros((4, 4))

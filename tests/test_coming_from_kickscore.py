@@ -22,7 +22,7 @@ from preflearn.matches import Matches
 
 
 @pytest.fixture(scope="module")
-def peer():
+def kickscore():
     """Return kickscore without its compilation, which would take longer than these few
     games."""
     with pytest.MonkeyPatch.context() as patch:
@@ -30,7 +30,9 @@ def peer():
         return optional_import("kickscore")
 
 
-def test_code_of_both_programs_gives_what_the_page_shows(peer, tmp_path, monkeypatch):
+def test_code_of_both_programs_gives_what_the_page_shows(
+    kickscore, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(mpl.rcParams, "backend", "agg")
     page = Page("coming_from_kickscore", "kickscore")
@@ -40,11 +42,13 @@ def test_code_of_both_programs_gives_what_the_page_shows(peer, tmp_path, monkeyp
     page.check_same(page.run("here"), theirs, least=10, tolerance=1e-6)
 
 
-def test_a_boundary_between_pieces_belongs_to_the_later_piece_and_to_the_earlier_one_of_the_peer(
-    peer,
+def test_a_boundary_between_pieces_belongs_to_the_later_piece_and_to_the_earlier_one_of_kickscore(
+    kickscore,
 ):
     times = [4.0, 5.0, 6.0]
-    theirs = peer.kernel.PiecewiseConstant(1.0, np.array([5.0])).k_mat(np.array(times))
+    theirs = kickscore.kernel.PiecewiseConstant(1.0, np.array([5.0])).k_mat(
+        np.array(times)
+    )
     assert theirs[1].tolist() == [1, 1, 0]
     assert PiecewiseConstant(1.0, [5.0]).gram(times)[1].tolist() == [0, 1, 1]
 
@@ -73,7 +77,7 @@ KERNELS = {
 }
 *_, SUM, NARROW = KERNELS
 # kickscore's model, our prior, and the methods that work in kickscore without errors
-PEERS = {
+KICKSCORE_MODELS = {
     "Probit": (lambda ks: ks.BinaryModel("probit"), SUM, ["ep", "kl"]),
     "Logit": (lambda ks: ks.BinaryModel("logit"), SUM, ["kl"]),
     "OrdinalProbit": (lambda ks: ks.TernaryModel(0.4, "probit"), SUM, ["ep", "kl"]),
@@ -109,13 +113,13 @@ def both(ks, covariance, name, method):
     design = np.column_stack([random_design(rng, 8, 3), rng.integers(0, 2, 8)])
     likelihood, _, outcomes = LIKELIHOODS[name]
     y = rng.choice(outcomes, 8)
-    peer = PEERS[name][0](ks)
+    kickscore = KICKSCORE_MODELS[name][0](ks)
     for item in ITEMS:
-        peer.add_item(item, kernel=KERNELS[covariance](ks.kernel))
+        kickscore.add_item(item, kernel=KERNELS[covariance](ks.kernel))
     for row, t, outcome in zip(design, TIME, y.tolist(), strict=True):
         first, second = sides(row, name)
         if name in ("Gaussian", "Skellam", "Poisson"):
-            peer.observe(
+            kickscore.observe(
                 first,
                 second,
                 t=t,
@@ -124,9 +128,13 @@ def both(ks, covariance, name, method):
         else:
             won = outcome >= 0
             tie = {"tie": bool(outcome == 0)} if likelihood.has_ties else {}
-            peer.observe(first if won else second, second if won else first, t=t, **tie)
-    assert peer.fit(method=method, lr=0.7, tol=1e-13, max_iter=400)
-    return fitted(covariance, likelihood, Matches(design, TIME, ITEMS), y, method), peer
+            kickscore.observe(
+                first if won else second, second if won else first, t=t, **tie
+            )
+    assert kickscore.fit(method=method, lr=0.7, tol=1e-13, max_iter=400)
+    return fitted(
+        covariance, likelihood, Matches(design, TIME, ITEMS), y, method
+    ), kickscore
 
 
 @pytest.mark.parametrize(
@@ -139,15 +147,15 @@ def both(ks, covariance, name, method):
         ),
         *(
             (prior, name, method)
-            for name, (_, prior, methods) in PEERS.items()
+            for name, (_, prior, methods) in KICKSCORE_MODELS.items()
             for method in methods
         ),
     ],
 )
-def test_scores_and_log_likelihoods_are_those_of_the_peer(
-    peer, covariance, name, method
+def test_scores_and_log_likelihoods_are_those_of_kickscore(
+    kickscore, covariance, name, method
 ):
-    ours, theirs = both(peer, covariance, name, method)
+    ours, theirs = both(kickscore, covariance, name, method)
     assert ours.log_marginal_likelihood_ == pytest.approx(
         theirs.log_likelihood, abs=1e-6
     )

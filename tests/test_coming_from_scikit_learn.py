@@ -28,10 +28,10 @@ def test_code_of_both_programs_gives_what_the_page_shows():
     page.check_same(page.run("here"), page.run("scikit-learn"), least=5, tolerance=1e-5)
 
 
-def test_weighted_logistic_regression_is_that_of_the_peer():
+def test_weighted_logistic_regression_is_that_of_scikit_learn():
     weights = np.random.default_rng(1).random(len(Y))
-    peer = LogisticRegression(C=2.0, fit_intercept=False, tol=1e-10)
-    expected = peer.fit(PAIRS.differences(), Y, sample_weight=weights).coef_[0]
+    reference = LogisticRegression(C=2.0, fit_intercept=False, tol=1e-10)
+    expected = reference.fit(PAIRS.differences(), Y, sample_weight=weights).coef_[0]
     ours = Davidson(0.5).fit(PAIRS, Y, sample_weight=weights).coef_
     np.testing.assert_allclose(ours, expected, atol=1e-5)
 
@@ -42,18 +42,18 @@ def test_bradley_terry_is_logistic_regression_without_a_penalty():
     counts = np.zeros((3, 3))
     rows = np.eye(3)[games[:, 0]] - np.eye(3)[games[:, 1]]
     np.add.at(counts, tuple(np.where(labels[:, None] > 0, games, games[:, ::-1]).T), 1)
-    peer = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-10).fit(
+    reference = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-10).fit(
         rows, labels
     )
     np.testing.assert_allclose(
-        bradley_terry(counts), peer.coef_[0] - peer.coef_.mean(), atol=1e-5
+        bradley_terry(counts), reference.coef_[0] - reference.coef_.mean(), atol=1e-5
     )
 
 
 def test_least_squares_of_one_query_are_those_of_ridge_regression_with_an_intercept():
     ours = RankRLS(alpha=3.0, kernel="linear").fit(X, SCORES).rank_function(X)
-    peer = Ridge(alpha=3.0 / len(X)).fit(X, SCORES).predict(X)
-    np.testing.assert_allclose(np.diff(ours), np.diff(peer), atol=1e-8)
+    reference = Ridge(alpha=3.0 / len(X)).fit(X, SCORES).predict(X)
+    np.testing.assert_allclose(np.diff(ours), np.diff(reference), atol=1e-8)
 
 
 @pytest.mark.parametrize("learner", [SVMRank(), RankRLS(), RankingPursuit(1)])

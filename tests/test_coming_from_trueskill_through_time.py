@@ -29,11 +29,11 @@ NAMES = ["a", "b", "c", "d"]
 
 
 @pytest.fixture(scope="module")
-def peer():
+def ttt():
     return optional_import("trueskillthroughtime")
 
 
-def test_code_of_both_programs_gives_what_the_page_shows(peer):
+def test_code_of_both_programs_gives_what_the_page_shows(ttt):
     page = Page("coming_from_trueskill_through_time", "TrueSkill Through Time")
     page.check_form()
     page.check_same(
@@ -44,9 +44,9 @@ def test_code_of_both_programs_gives_what_the_page_shows(peer):
 # ---- The translation on other data
 
 
-def converged(peer, *args, **options):
+def converged(ttt, *args, **options):
     options = {"sigma": SIGMA, "beta": BETA, "gamma": GAMMA} | options
-    history = peer.History(*args, **options)
+    history = ttt.History(*args, **options)
     step, _ = history.convergence(epsilon=1e-11, iterations=2000, verbose=False)
     assert max(step) <= 1e-11
     return history
@@ -91,14 +91,14 @@ def results(y):
 
 
 @pytest.mark.parametrize("p_draw", [0.3, 0.0])
-def test_learning_curves_are_those_of_the_peer(peer, monkeypatch, p_draw):
+def test_learning_curves_are_those_of_the_program(ttt, monkeypatch, p_draw):
     # the package's own erfc is an approximation
-    monkeypatch.setattr(peer, "erfc", math.erfc)
+    monkeypatch.setattr(ttt, "erfc", math.erfc)
     pairs, time, y = league()
     likelihood = OrdinalProbit(norm.ppf((1 + p_draw) / 2)) if p_draw else Probit()
     y = y if p_draw else np.where(y == 0, 1, y)
     history = converged(
-        peer, composition(pairs), results(y), time.tolist(), p_draw=p_draw
+        ttt, composition(pairs), results(y), time.tolist(), p_draw=p_draw
     )
     model = DynamicComparisons(PRIOR, likelihood, tol=1e-12).fit(
         as_matches(pairs, time), y
@@ -106,23 +106,23 @@ def test_learning_curves_are_those_of_the_peer(peer, monkeypatch, p_draw):
     agree(history, model, 2e-9)
 
 
-def test_teams_share_a_noise_that_grows_with_them(peer):
+def test_teams_share_a_noise_that_grows_with_them(ttt):
     """Rows are divided by the square root of half the number of players, and the margin
     does not change."""
     teams = [[["a", "b"], ["c", "d"]], [["a", "c"], ["b"]], [["d", "a"], ["b", "c"]]]
     rows = np.array([[1, 1, -1, -1], [1, -1, 1, 0], [1, -1, -1, 1]])
     rows = rows / np.sqrt(np.abs(rows).sum(axis=1, keepdims=True) / 2)
-    history = converged(peer, teams, [[1, 0], [0, 0], [0, 1]], [0, 1, 2], p_draw=0.3)
+    history = converged(ttt, teams, [[1, 0], [0, 0], [0, 1]], [0, 1, 2], p_draw=0.3)
     model = DynamicComparisons(PRIOR, OrdinalProbit(norm.ppf(1.3 / 2)), tol=1e-10)
     agree(history, model.fit(Matches(rows, [0.0, 1.0, 2.0], NAMES), [1, 0, -1]))
 
 
-def test_ratings_of_one_pass_are_those_of_the_first_pass_of_the_peer(peer):
+def test_ratings_of_one_pass_are_those_of_the_first_pass_of_the_program(ttt):
     """The forecasts from earlier games are the same, too. Their probabilities are the
     evidence of the other package."""
     pairs, time, y = league(2, 20)
     y = np.where(y == 0, 1, y)
-    history = peer.History(
+    history = ttt.History(
         composition(pairs),
         results(y),
         time.tolist(),
@@ -145,9 +145,9 @@ def test_ratings_of_one_pass_are_those_of_the_first_pass_of_the_peer(peer):
     assert history.log_evidence() == pytest.approx(forecasts.sum(), abs=1e-5)
 
 
-def test_without_times_a_player_moves_from_match_to_match(peer):
+def test_without_times_a_player_moves_from_match_to_match(ttt):
     games = [[["a"], ["b"]], [["c"], ["d"]], [["a"], ["b"]]]
-    history = peer.History(games, sigma=SIGMA, beta=BETA, gamma=GAMMA)
+    history = ttt.History(games, sigma=SIGMA, beta=BETA, gamma=GAMMA)
     matches = as_matches([[0, 1], [2, 3], [0, 1]], [0.0, 5, 9])
     once = TrueSkill((SIGMA / UNIT) ** 2, (GAMMA / UNIT) ** 2, "match").fit(
         matches, [1] * 3
@@ -158,13 +158,13 @@ def test_without_times_a_player_moves_from_match_to_match(peer):
     )
 
 
-def test_the_best_of_three_equal_sides(peer):
+def test_the_best_of_three_equal_sides(ttt):
     """The performances are independent and identically distributed, so the winner's
     mean skill is exactly 2/3 of the mean of the largest of three normal variables of
     variance 3/2. The other package is closer to this value than ours."""
     exact = 2 / 3 * np.sqrt(1.5) * 1.5 / np.sqrt(np.pi)
     prior = {"sigma": 1.0, "beta": np.sqrt(0.5), "gamma": 0.0}
-    history = converged(peer, [[["a"], ["b"], ["c"]]], [[2, 1, 0]], [0], **prior)
+    history = converged(ttt, [[["a"], ["b"], ["c"]]], [[2, 1, 0]], [0], **prior)
     assert history.learning_curves()["a"][0][1].mu == pytest.approx(exact, abs=5e-4)
     race = pd.DataFrame(
         {"event": "final", "player": ["a", "b", "c"], "rank": [1, 2, 3], "time": 0.0}

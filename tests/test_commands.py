@@ -248,7 +248,7 @@ def _blocks():
 
 
 @pytest.mark.parametrize("block", list(_blocks()))
-def test_a_block_of_the_page_runs_as_it_stands(block, clone):
+def test_a_block_of_the_page_runs_unchanged(block, clone):
     """The block writes notebooks with outputs and without errors."""
     optional_import("nbconvert")
     before = {path: path.stat().st_mtime_ns for path in clone.rglob("*.ipynb")}
@@ -285,7 +285,7 @@ def test_a_block_of_the_page_runs_as_it_stands(block, clone):
 
 
 @pytest.mark.nightly
-def test_python_of_the_page_runs_as_it_stands(clone, monkeypatch):
+def test_python_of_the_page_runs_unchanged(clone, monkeypatch):
     (block,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     monkeypatch.chdir(clone)
     Path("runs").mkdir(exist_ok=True)

@@ -162,9 +162,9 @@ def test_bad_arguments_are_rejected_and_named(table, arguments, named):
 
 def test_a_missing_column_is_named_with_the_columns_of_the_frame():
     table = frame().rename(columns={"first": "First", "second": "scond"})
-    shown = "the frame has: First, scond, time, outcome, home"
+    columns = "the frame has: First, scond, time, outcome, home"
     suggested = "Did you mean first='First', second='scond'"
-    with pytest.raises(ValueError, match=f"'first', 'second'.*{shown}.*{suggested}"):
+    with pytest.raises(ValueError, match=f"'first', 'second'.*{columns}.*{suggested}"):
         Matches.from_frame(table)
 
 
@@ -412,7 +412,7 @@ def test_numbers_that_read_as_dates_are_warned_of(time, advice):
         pd.array([0, 1.5, 1.5], "Float64"),
     ],
 )
-def test_other_numbers_are_times_as_they_stand(time):
+def test_other_numbers_are_times_without_conversion(time):
     assert times(time) == list(time)
 
 
@@ -442,7 +442,7 @@ def outcomes(outcome, meant=None):
         ([1, 0, 1, 1], "i"),  # three wins and one tie are plausible
     ],
 )
-def test_outcomes_are_read_as_they_stand(given, dtype):
+def test_outcomes_are_read_without_conversion(given, dtype):
     assert outcomes(given) == (given, dtype)
     assert outcomes(pd.Series(given, dtype=object)) == (given, dtype)
 

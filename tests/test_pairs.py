@@ -430,7 +430,7 @@ def test_sparse_items_too_large_for_a_dense_array_are_rejected_with_working_advi
 # ---- Pairs in scikit-learn's tools
 
 
-def test_steps_of_scikit_learn_refuse_pairs_except_on_items():
+def test_steps_of_scikit_learn_reject_pairs_except_on_items():
     pairs, y = Pairs.from_scores(
         100 * np.array([[1.0, 2.0], [0.0, 1.0], [3.0, 1.0]]), [1, 2, 3]
     )

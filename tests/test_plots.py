@@ -65,7 +65,7 @@ def test_differences_are_drawn_per_label():
     assert drawn == {"first better": [[1, 2], [3, 4]], "second better": [[0, 1]]}
 
 
-def test_narrow_panels_stand_below_each_other_with_readable_letters(wide):
+def test_narrow_panels_are_below_each_other_with_readable_letters(wide):
     svg = plots.narrow(wide)
     drawing = ElementTree.fromstring(svg)
     width, height = map(float, drawing.attrib["viewBox"].split()[2:])
@@ -97,7 +97,7 @@ def test_the_wide_figure_is_left_as_it_was(wide):
     assert np.abs(pixels(wide) - drawn).mean() < 0.5
 
 
-def test_panels_of_a_column_stand_in_a_row_where_that_fits():
+def test_panels_of_a_column_are_in_a_row_where_that_fits():
     figure, axes = subplots(2, 5, (13, 6))
     for (i, j), panel in np.ndenumerate(axes):
         panel.set_title(f"{i}{j}")

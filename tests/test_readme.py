@@ -117,7 +117,7 @@ def test_ratios_are_those_of_the_benchmarks():
     cells = [
         line.strip("| ").split(" | ") for line in measured if line.startswith("| [")
     ]
-    known = {(f"{name} | {peer}", ratio) for name, ratio, _, peer, *_ in cells}
+    known = {(f"{name} | {other}", ratio) for name, ratio, _, other, *_ in cells}
     in_readme = {
         (link + text.removeprefix("benchmarks/"), ratio) for link, text, ratio in rows
     }

@@ -337,7 +337,7 @@ def messages():
 
 
 @pytest.mark.parametrize("case", BAD_TABLES, ids=lambda case: case[0][:30])
-def test_a_bad_table_is_refused_with_the_line_and_the_remedy(messages, case):
+def test_a_bad_table_is_rejected_with_the_line_and_the_remedy(messages, case):
     assert re.search(case[1], messages[case])
 
 
@@ -399,5 +399,9 @@ def test_the_table_without_scripts_has_the_scores_of_the_example():
         low, high = model.interval()[k]
         text = f"{model.coef_[k]:.2f} {low:.2f} to {high:.2f}".replace("-", "−")
         expected.append(f"{rows['items'][k]} {text} {' '.join(map(str, counts[:, k]))}")
-    shown = re.findall(r"<tr>(<th scope=\"row\">.*)</tr>", PAGE.read_text("utf-8"))
-    assert [re.sub(r"(</?t[hd][^>]*>)+", " ", row).strip() for row in shown] == expected
+    rows_of_page = re.findall(
+        r"<tr>(<th scope=\"row\">.*)</tr>", PAGE.read_text("utf-8")
+    )
+    assert [
+        re.sub(r"(</?t[hd][^>]*>)+", " ", row).strip() for row in rows_of_page
+    ] == expected

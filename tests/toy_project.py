@@ -178,7 +178,7 @@ def run_here(notebook, parameters, asked, root, *_, **__):
     found = json.loads(json.dumps(notebook))
     names = {}
     error = ""
-    shown = []
+    displayed = []
     shell = SimpleNamespace(user_ns=names)
     with (
         _ONE,
@@ -189,13 +189,13 @@ def run_here(notebook, parameters, asked, root, *_, **__):
         ),
         mock.patch(
             "IPython.display.display",
-            lambda shown_now, **_: shown.append(_output(shown_now)),
+            lambda value, **_: displayed.append(_output(value)),
         ),
     ):
         for number, cell in enumerate(found["cells"], start=1):
             if cell["cell_type"] != "code" or error:
                 continue
-            shown.clear()
+            displayed.clear()
             with redirect_stdout(io.StringIO()) as out:
                 try:
                     exec(cell["source"], names)
@@ -206,7 +206,7 @@ def run_here(notebook, parameters, asked, root, *_, **__):
                 "name": "stdout",
                 "text": out.getvalue(),
             }
-            cell["outputs"] = [*shown, printed] if out.getvalue() else [*shown]
+            cell["outputs"] = [*displayed, printed] if out.getvalue() else [*displayed]
             if "parameters" in cell["metadata"].get("tags", []):
                 names.update(parameters)
         about = {
@@ -233,9 +233,9 @@ def wait_until(condition, ended=lambda: False):
         time.sleep(0.05)
 
 
-def _output(shown):
+def _output(value):
     """Return a bundle of MIME types, or a display object of IPython, as an output."""
-    bundle = shown
-    if isinstance(shown, DisplayObject):
-        bundle = {f"text/{type(shown).__name__.lower()}": shown.data}
+    bundle = value
+    if isinstance(value, DisplayObject):
+        bundle = {f"text/{type(value).__name__.lower()}": value.data}
     return {"output_type": "display_data", "metadata": {}, "data": bundle}

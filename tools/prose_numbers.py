@@ -45,7 +45,7 @@ def unsupported_numbers(
     the rows of Markdown tables.
     """
     prose, outputs = _read(cells)
-    shown = [
+    digests = [
         Shown(output.section, _word_stems(output.text), _roundings(output.text))
         for output in outputs
     ]
@@ -54,7 +54,7 @@ def unsupported_numbers(
         in_tables |= _roundings(table)
     unsupported = []
     for sentence in prose:
-        supported = _supported(sentence, shown, in_tables)
+        supported = _supported(sentence, digests, in_tables)
         for number in _NUMBER.findall(sentence.text):
             if number not in supported:
                 unsupported.append((number, sentence.text.strip()))
@@ -89,9 +89,9 @@ def _output_texts(cell: dict) -> Iterator[str]:
             if mime.startswith("text/")
         ]
         for text in [*texts, output.get("text", "")]:
-            joined = "".join(text)
-            if len(joined) < _MAX_OUTPUT:
-                yield re.sub(r"<[^>]*>", " ", joined)
+            whole = "".join(text)
+            if len(whole) < _MAX_OUTPUT:
+                yield re.sub(r"<[^>]*>", " ", whole)
 
 
 def _word_stems(text: str) -> set[str]:
@@ -114,11 +114,11 @@ def _roundings(text: str) -> set[str]:
     return numbers
 
 
-def _supported(sentence: Text, shown: list[Shown], in_tables: set[str]) -> set[str]:
+def _supported(sentence: Text, outputs: list[Shown], in_tables: set[str]) -> set[str]:
     is_table_row = sentence.text.startswith("|")
     stems = _word_stems(sentence.text)
     numbers = set(in_tables) if is_table_row else set()
-    for output in shown:
+    for output in outputs:
         is_near = (
             sentence.section in (0, output.section) or len(output.stems & stems) > 1
         )

@@ -166,6 +166,6 @@ def test_bad_items_are_named(X, words):
         DomainScaler().fit([[0.0, 1.0], [1.0, 2.0]]).transform(X)
 
 
-def test_a_query_with_other_features_is_refused():
+def test_a_query_with_other_features_is_rejected():
     with pytest.raises(ValueError, match=r"Q has 3 features.* 4"):
         DomainScaler().fit(domains(0)[0]).transform(np.zeros((2, 3)))

@@ -126,7 +126,7 @@ def test_a_saved_model_does_not_hold_the_pairs_of_its_fit():
     )
 
 
-def test_cross_val_predict_gives_labels_and_refuses_decisions():
+def test_cross_val_predict_gives_labels_and_rejects_decisions():
     """For decision values, cross_val_predict replaces the labels by 0, 1, 2 before it
     fits."""
     pairs, y = simulated()

@@ -37,7 +37,7 @@ def test_centering_leaves_the_gram_matrix_of_differences():
 
 
 @pytest.mark.parametrize("n", [4, 600])  # one tile, and several tiles
-def test_an_asymmetric_matrix_is_refused(n):
+def test_an_asymmetric_matrix_is_rejected(n):
     K = matrix(n)
     np.testing.assert_array_equal(check_gram(K), K)
     K[n - 1, 0] += 1.0

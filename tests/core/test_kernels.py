@@ -34,7 +34,7 @@ def test_features_have_the_inner_products(seed, n, rank):
 @pytest.mark.parametrize(
     "K", [[[1.0, 2.0], [2.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[-1.0]]]
 )
-def test_a_negative_eigenvalue_is_refused(K):
+def test_a_negative_eigenvalue_is_rejected(K):
     with pytest.raises(NotPositiveSemidefiniteError, match=r"-1.*kernel"):
         pivoted_features(np.array(K))
     assert pivoted_features(np.zeros((3, 3)))[0].tolist() == [[0.0]] * 3
@@ -44,10 +44,10 @@ def test_a_negative_eigenvalue_is_refused(K):
 def test_only_negative_eigenvalues_of_the_size_of_rounding_are_accepted(n):
     values = np.ones(n)
     vectors = np.linalg.qr(np.random.default_rng(n).standard_normal((n, n)))[0]
-    for low, refused in ((0.0, False), (-0.3e-9, False), (-2e-9, True)):
+    for low, rejected in ((0.0, False), (-0.3e-9, False), (-2e-9, True)):
         values[0] = low
         K = (vectors * values) @ vectors.T
-        with pytest.raises(NotPositiveSemidefiniteError) if refused else nullcontext():
+        with pytest.raises(NotPositiveSemidefiniteError) if rejected else nullcontext():
             check_definite((K + K.T) / 2, 0.0)
 
 

@@ -226,7 +226,7 @@ def test_dates_of_any_type_train_on_the_past(dates):
 
 
 @pytest.mark.parametrize("kind", ["category", bytes])
-def test_texts_that_are_not_dates_are_refused_in_any_type(kind):
+def test_texts_that_are_not_dates_are_rejected_in_any_type(kind):
     texts = pd.Series(["01/03/2024", "15/02/2024", "20/01/2024", "21/01/2024"])
     dates = texts.astype("category")
     if kind is bytes:

@@ -400,7 +400,7 @@ def test_a_cached_table_does_not_replace_the_verified_file(toy, tmp_path):
 
 
 @pytest.mark.parametrize("name", [[], {1}, np.zeros(3), "none such"])
-def test_a_bad_name_is_refused_and_not_listed_as_unread(name):
+def test_a_bad_name_is_rejected_and_not_listed_as_unread(name):
     before = storage.unread()
     with pytest.raises(ValueError, match=r"data set.*'atp_tennis'"):
         storage.available(name)

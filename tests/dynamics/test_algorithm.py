@@ -263,7 +263,7 @@ def test_overflow_is_an_error():
     [(Constant(1.0), 1e7), (Linear(1.0, origin=0.0), 1e7 / 11)],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_designs_too_large_for_arithmetic_are_refused(
+def test_designs_too_large_for_arithmetic_are_rejected(
     covariance, largest, likelihood, density, outcomes, method
 ):
     """A fit of the largest allowed design returns forecasts. The last match is at time

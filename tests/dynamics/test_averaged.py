@@ -332,13 +332,13 @@ def test_missing_and_foreign_files_are_named(tmp_path):
 
 
 @pytest.mark.parametrize("stride", [701, pytest.param(97, marks=pytest.mark.nightly)])
-def test_a_damaged_file_is_refused_or_is_the_same_mixture(tmp_path, stride):
+def test_a_damaged_file_is_rejected_or_is_the_same_mixture(tmp_path, stride):
     found, matches, _ = mixture()
     path = tmp_path / "mixture.npz"
     broken = tmp_path / "broken.npz"
     found.save(path)
     whole = path.read_bytes()
-    refused = 0
+    rejected = 0
     for place in range(0, len(whole), stride):
         for content in (
             whole[:place] + bytes([whole[place] ^ 0x81]) + whole[place + 1 :],
@@ -349,10 +349,10 @@ def test_a_damaged_file_is_refused_or_is_the_same_mixture(tmp_path, stride):
             try:
                 read = AveragedComparisons.load(broken)
             except ValueError:
-                refused += 1
+                rejected += 1
             else:
                 assert_same_mixture(read, found, matches)
-    assert refused > 30
+    assert rejected > 30
 
 
 def members_of(path):

@@ -1,5 +1,5 @@
 """Parameters that `set_params` changes after a fit: forecasts are those of the fit, and
-what would mix old and new parameters is refused."""
+what would mix old and new parameters is rejected."""
 
 import numpy as np
 import pandas as pd
@@ -149,7 +149,7 @@ def test_files_have_the_covariance_and_the_likelihood_of_the_fit(tmp_path, poste
 
 
 @both_posteriors
-def test_contradictory_files_are_refused_with_a_remedy(tmp_path, posterior):
+def test_contradictory_files_are_rejected_with_a_remedy(tmp_path, posterior):
     """Earlier versions wrote files with a posterior that was set after the fit."""
     path = tmp_path / "model.npz"
     fitted(MOVING, TIES, *small(), posterior=posterior).save(path)
@@ -165,7 +165,7 @@ def test_contradictory_files_are_refused_with_a_remedy(tmp_path, posterior):
 
 
 @both_posteriors
-def test_updates_refuse_another_posterior(posterior):
+def test_updates_reject_another_posterior(posterior):
     matches, y = small()
     model = fitted(MOVING, TIES, matches[:9], y[:9], posterior=posterior)
     before = answers(model, matches[:9], y[:9])

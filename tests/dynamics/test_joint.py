@@ -596,7 +596,7 @@ def test_ranks_are_drawn_jointly():
     assert (table["rank_low"] == table["rank_high"]).all()
 
 
-def test_sizes_and_questions_are_refused_with_a_remedy(monkeypatch):
+def test_sizes_and_questions_are_rejected_with_a_remedy(monkeypatch):
     matches, y = small(outcomes=(1, -1))
     model = fitted(MOVING, Probit(), matches, y)
     with pytest.raises(ValueError, match=r"posterior.*'all'.*'joint'"):

@@ -208,11 +208,11 @@ def test_updates_equal_one_fit_of_all(method, covariance):
     model = fit(matches[:6], y[:6], sample_weight=weights[:6], offset=offset[:6])
     for part in (slice(6, 7), slice(7, 14)):
         model.update(matches[part], y[part], weights[part], offset[part])
-    newcomer = Matches([[1, -1], [-1, 1]], [5.0, 6.0], ["Zoe", "Bob"])
-    assert model.update(newcomer, [1, 0], weights[14:], offset[14:]) is model
+    unseen = Matches([[1, -1], [-1, 1]], [5.0, 6.0], ["Zoe", "Bob"])
+    assert model.update(unseen, [1, 0], weights[14:], offset[14:]) is model
     design = np.pad(matches.design.toarray(), [(0, 2), (0, 1)])
-    design[14:, [4, 1]] = newcomer.design.toarray()
-    whole = Matches(design, np.append(matches.time, newcomer.time), (*NAMES, "Zoe"))
+    design[14:, [4, 1]] = unseen.design.toarray()
+    whole = Matches(design, np.append(matches.time, unseen.time), (*NAMES, "Zoe"))
     y = np.append(y, [1, 0])
     assert_same(
         model,
@@ -234,8 +234,8 @@ def test_an_update_takes_fewer_sweeps_than_a_fit():
     assert model.update(matches[199:], y[199:]).n_iter_ < whole
 
 
-def test_updates_that_are_refused_change_nothing():
-    """A refused update has earlier matches, bad outcomes, or a new likelihood that does
+def test_updates_that_are_rejected_change_nothing():
+    """A rejected update has earlier matches, bad outcomes, or a new likelihood that does
     not allow the known outcomes."""
     matches, y = small(outcomes=(-1.5, 1.5))
     model = fitted(matches, y, likelihood=Gaussian(1.0))
@@ -312,8 +312,8 @@ def test_parameters_that_are_set_after_a_fit_wait_for_the_next_one(tmp_path):
     """Forecasts and saved files are those of the fitted model."""
     model = fit_small()
     (later, y) = small(n=5, seed=1, outcomes=(1, -1), begin=10.0)
-    newcomer = Matches([[1.0, -1.0]], [12.0], ["Zoe", "Ann"])
-    before = model.predict_proba(newcomer, unseen="ignore")
+    unseen = Matches([[1.0, -1.0]], [12.0], ["Zoe", "Ann"])
+    before = model.predict_proba(unseen, unseen="ignore")
     for changes in (
         {"covariance": Constant(9.0), "likelihood": OrdinalProbit(2.0)},
         {"covariance": 5},
@@ -321,7 +321,7 @@ def test_parameters_that_are_set_after_a_fit_wait_for_the_next_one(tmp_path):
         model.set_params(**changes).save(tmp_path / "model.npz")
         for same in (model, load(tmp_path / "model.npz")):
             np.testing.assert_array_equal(
-                same.predict_proba(newcomer, unseen="ignore"), before
+                same.predict_proba(unseen, unseen="ignore"), before
             )
     model.set_params(covariance=Constant(2.0), likelihood=Probit(), tol=1e-10).update(
         later, y
@@ -402,7 +402,7 @@ def test_bad_questions_are_named():
 @pytest.mark.parametrize(
     "covariance", [Wiener(origin=0.0), Linear(origin=0.0)], ids=repr
 )
-def test_forecasts_at_far_times_are_finite_or_refused(covariance):
+def test_forecasts_at_far_times_are_finite_or_rejected(covariance):
     """The variance of a line grows as t², and that of the difference also as the square
     of the design."""
     model = fitted(MATCHES, Y, covariance)

@@ -1,5 +1,5 @@
 """Files: what is written is read to the last bit. Damaged files and other files are
-refused."""
+rejected."""
 
 import io
 import json
@@ -98,7 +98,7 @@ def test_the_file_has_exactly_the_name_that_is_given_and_nothing_else_is_left(
 
 
 @pytest.mark.parametrize("value", [float("nan"), {1, 2}, [b"Ann"], [("a", 1j)]])
-def test_what_json_lacks_is_refused_and_the_old_file_stays(path, value):
+def test_what_json_lacks_is_rejected_and_the_old_file_stays(path, value):
     before = path.read_bytes()
     with pytest.raises(ValueError, match="saved"):
         write_npz(path, {"x": value}, {})
@@ -249,7 +249,7 @@ def saved(tmp_path_factory):
         ("trace_rate", lambda rate: rate[:-1]),
     ],
 )
-def test_files_whose_parts_do_not_fit_are_refused(tmp_path, saved, name, value):
+def test_files_whose_parts_do_not_fit_are_rejected(tmp_path, saved, name, value):
     header, arrays = saved
     if callable(value):
         arrays = {
@@ -304,12 +304,12 @@ THOUSANDS = {
 
 
 @pytest.mark.parametrize("stride", [671, pytest.param(67, marks=pytest.mark.nightly)])
-def test_a_damaged_file_is_refused_or_is_the_same_model(tmp_path, stride):
+def test_a_damaged_file_is_rejected_or_is_the_same_model(tmp_path, stride):
     """A few bytes of an archive do not matter, such as its dates. None may change a
     number."""
     path = tmp_path / "model.npz"
     broken = tmp_path / "broken.npz"
-    refused = 0
+    rejected = 0
     model = fit_small()
     model.save(path)
     forecasts = model.predict_proba(model.matches_)
@@ -319,10 +319,10 @@ def test_a_damaged_file_is_refused_or_is_the_same_model(tmp_path, stride):
         try:
             found = load(broken)
         except ValueError:
-            refused += 1
+            rejected += 1
         else:
             assert found.get_params() == model.get_params()
             np.testing.assert_array_equal(
                 found.predict_proba(model.matches_), forecasts
             )
-    assert refused > 100
+    assert rejected > 100

@@ -217,10 +217,10 @@ def test_steps_with_equal_keys_are_equal_and_others_are_not(covariance, needs):
         assert same_keys == same == (need not in needs)
 
 
-# ---- Steps that are refused
+# ---- Steps that are rejected
 
 
-def test_bad_steps_are_refused():
+def test_bad_steps_are_rejected():
     """The bad steps are a product with an origin at the first time without this time,
     times before an origin, and overflow."""
     start = np.zeros(1)

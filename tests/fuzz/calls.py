@@ -255,9 +255,13 @@ class Case:
         elif wrong := not_finite(result, f"{call.__doc__} {_words(result)}"):
             outcome = "BAD number"
             message = wrong
-        shown = ", ".join(f"{n}={_short(v)}" for n, v in arguments.items())
+        arguments_text = ", ".join(f"{n}={_short(v)}" for n, v in arguments.items())
         self.calls.append(
-            {"call": f"{label}({shown})", "outcome": outcome, "message": message}
+            {
+                "call": f"{label}({arguments_text})",
+                "outcome": outcome,
+                "message": message,
+            }
         )
         return result
 

@@ -105,7 +105,7 @@ window.probes = (() => {
       .filter((element) => !cue(element) && !isTyped(element))
       .map((element) => `${name(element)} scrolls ${element.scrollWidth} in ${element.clientWidth} without a cue`);
 
-  // An equation's number stands beside it, never on it. On a wide page a numbered equation needs no scrolling.
+  // An equation's number is next to it, never on it. On a wide page a numbered equation needs no scrolling.
   const numbered = () => visible("div.math").filter((element) => element.querySelector(".eqno"));
   const numbers = () =>
     numbered().flatMap((element) => {
@@ -153,7 +153,7 @@ window.probes = (() => {
   };
 
   // A screen reader reads elements in the order of the source: headings skip no level, landmarks of one kind are
-  // told apart by their labels, images have a text, and what comes later in the source is not above what comes before.
+  // distinguished by their labels, images have a text, and what comes later in the source is not above what comes before.
   const reading = () => {
     const headings = visible("h1, h2, h3, h4, h5, h6");
     const level = (element) => Number(element.tagName[1]);
@@ -190,7 +190,7 @@ window.probes = (() => {
     const inFlow = (element) => [element, ...ancestors(element)].every((box) => style(box).float === "none" && /static|relative/.test(style(box).position) || box.contains(main));
     const blocks = visible(BLOCKS).filter((element) => !element.parentElement.closest("table, figure, .explorer, nav") && inFlow(element));
     const boxes = blocks.map((element) => element.getBoundingClientRect());
-    const jumped = (box, before) => box.top < before.top - SLACK && box.left < before.right - SLACK; // not a column beside it
+    const jumped = (box, before) => box.top < before.top - SLACK && box.left < before.right - SLACK; // not a column next to it
     return blocks.slice(1).filter((element, k) => jumped(boxes[k + 1], boxes[k])).map((element) => `${name(element)} stands above what is read before it`);
   };
 

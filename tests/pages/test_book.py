@@ -140,7 +140,7 @@ def test_what_needs_an_address_is_there_only_where_one_is_named(book):
     ]
 
 
-def test_words_of_the_glossary_lead_to_their_chapters_and_stand_in_the_index(book):
+def test_words_of_the_glossary_lead_to_their_chapters_and_are_in_the_index(book):
     text, index = (
         (book / f"{name}.html").read_text("utf-8") for name in ("glossary", "genindex")
     )

@@ -83,7 +83,7 @@ def test_a_figure_has_the_background_of_its_page(desk, site):
             seen.ask("changeTheme")
 
 
-def test_scripts_and_an_image_from_elsewhere_are_refused(book, desk, tmp_path):
+def test_scripts_and_an_image_from_elsewhere_are_rejected(book, desk, tmp_path):
     """The page contains a script that was not there when it was built, and files of
     another host."""
     foreign = '<script src="http://fault-foreign.invalid/x.js"></script>'
@@ -93,8 +93,8 @@ def test_scripts_and_an_image_from_elsewhere_are_refused(book, desk, tmp_path):
     assert POLICY.search(text)
     (tmp_path / name).write_text(text, "utf-8")
     with served(tmp_path) as address, opened(desk, address, name) as seen:
-        refused = [line for line in seen.errors if "Content Security Policy" in line]
-        assert len(refused) == 3
+        rejected = [line for line in seen.errors if "Content Security Policy" in line]
+        assert len(rejected) == 3
         assert "fault-errors" not in seen.errors
 
 

@@ -1,5 +1,5 @@
-// Makes of the front page of a built book the whole book: its contents, all pages, solutions at the end. Links from
-// page to page become links within; of a link to a file beside the pages only the text stays, unless the page says
+// Turns the front page of a built book into the whole book: its contents, all pages, solutions at the end. Links from
+// page to page become links within it. A link to a file next to the pages becomes plain text, unless the page says
 // where it is published.
 async (names) => {
   const root = new URL("./", location.href);

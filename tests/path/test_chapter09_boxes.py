@@ -189,10 +189,12 @@ def test_rank_exactly(problem):
     forest = len(edges) == n - count
     assert (rank(gram) == len(edges)) == (forest and null == 0)
     assert rank(gram) <= len(X[0])  # (c)
-    joined = [(i, j) for i in range(n) for j in range(i) if labels[i] == labels[j]]
-    wider = incidence(n, [*edges, *joined[:3]])  # (a): more pairs within the components
+    connected = [(i, j) for i in range(n) for j in range(i) if labels[i] == labels[j]]
+    wider = incidence(
+        n, [*edges, *connected[:3]]
+    )  # (a): more pairs within the components
     assert rank(wider @ K @ wider.T) == rank(gram)
-    if any((X[i] == X[j]).all() for i, j in joined):  # (d): equal items
+    if any((X[i] == X[j]).all() for i, j in connected):  # (d): equal items
         assert null > 0
 
 

@@ -26,8 +26,8 @@ from unittest import mock
 import numpy as np
 from perturb.mutations import (
     KINDS,
+    LIBRARIES,
     OURS,
-    PEERS,
     Mutation,
     answering,
     fitting,
@@ -405,7 +405,7 @@ class Again:
                         yield from _wrong_calls(f"{name}.{attribute}", found, value)
             elif callable(value):
                 yield from _wrong_calls(name, value)
-            elif root_of(value) in PEERS and hasattr(value, "__dict__"):
+            elif root_of(value) in LIBRARIES and hasattr(value, "__dict__"):
 
                 def wrong(mutation: Mutation, name: str = name) -> Any:
                     out = copy.copy(self.notebook.space[name])
@@ -447,7 +447,7 @@ def _wrong_calls(
     """Yield the sites of a function or class: its results, its first argument, and its
     fitted attributes."""
     root = root_of(found)
-    if root not in PEERS and not (root == "preflearn_book.runner" and name in DATA):
+    if root not in LIBRARIES and not (root == "preflearn_book.runner" and name in DATA):
         return
     if isinstance(found, type):
         if issubclass(found, BaseException):

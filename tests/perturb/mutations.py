@@ -19,7 +19,7 @@ from scipy import sparse
 
 Array = np.ndarray
 OURS = ("preflearn", "preflearn_book.studies", "__main__")
-PEERS = (*OURS, "scipy", "sklearn")
+LIBRARIES = (*OURS, "scipy", "sklearn")
 """What solves, measures or loads; NumPy's arithmetic is taken as right."""
 
 ROWS = ("index", "first", "second")
@@ -235,7 +235,7 @@ class Mutation:
     def _object(self, value: Any, depth: int) -> Any:
         if (
             isinstance(value, type | FunctionType | ModuleType)
-            or root_of(value) not in PEERS
+            or root_of(value) not in LIBRARIES
         ):
             return value
         slots = [
@@ -326,7 +326,7 @@ def answering(cls: type, mutation: Callable[[Any], Any]) -> type:
         plain = isinstance(found, FunctionType) and not name.startswith("_")
         if (
             plain
-            and root_of(found) in PEERS
+            and root_of(found) in LIBRARIES
             and name not in ("fit", "get_params", "set_params")
         ):
             methods[name] = wrong(found)

@@ -269,7 +269,7 @@ def test_bad_parameters_are_named(model, message):
 
 @pytest.mark.parametrize("model", [RLS, RankRLS, partial(SparseRankRLS, 2)])
 @pytest.mark.parametrize("K", [[[1.0, 2.0], [2.0, 1.0]], [[-1.0, 0.0], [0.0, -1.0]]])
-def test_an_indefinite_gram_is_refused(model, K):
+def test_an_indefinite_gram_is_rejected(model, K):
     with pytest.raises(NotPositiveSemidefiniteError, match="eigenvalue"):
         model(1.0, "precomputed").fit(K, [1.0, 2.0])
     with pytest.raises(ValueError, match="symmetric"):

@@ -139,7 +139,7 @@ def test_bad_queries_are_named(learner):
 
 
 @pytest.mark.parametrize("size", [1e-320, 1e-149, 1e-60, 1e40, 1e99])
-def test_scores_are_finite_or_the_features_are_refused(learner, size):
+def test_scores_are_finite_or_the_features_are_rejected(learner, size):
     X, y, _ = ranked(6)
     unit = X / np.abs(X).max()
     try:

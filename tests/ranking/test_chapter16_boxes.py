@@ -56,11 +56,11 @@ def test_both_orientations_are_an_odd_kernel_without_bias(U, y, C, Q):
     y = np.array(y[: len(U)])
     doubled = np.vstack([U, -U])
     labels = np.append(y, -y)
-    machine = SVC(C=C, kernel="precomputed", tol=1e-10).fit(
+    model = SVC(C=C, kernel="precomputed", tol=1e-10).fit(
         hats(doubled, doubled), labels
     )
     coef = np.zeros(len(labels))
-    coef[machine.support_] = machine.dual_coef_[0]
+    coef[model.support_] = model.dual_coef_[0]
     odd = (hats(U, U) - hats(U, -U)) / 2
     for at in (Q, -Q):
         f = hats(at, doubled) @ coef

@@ -165,7 +165,7 @@ def test_bad_parameters_are_named(name, value):
         RankNet(**{name: value}).fit(*problem(0))
 
 
-def test_items_that_are_all_equal_are_refused():
+def test_items_that_are_all_equal_are_rejected():
     with pytest.raises(ValueError, match=r"^X "):
         RankNet().fit(np.ones((5, 2)), np.arange(5))
 

@@ -75,7 +75,7 @@ def test_the_unit_of_features_does_not_matter(size):
     )
 
 
-def test_items_too_near_each_other_are_refused():
+def test_items_too_near_each_other_are_rejected():
     with pytest.raises(ValueError, match=r"X is 1e-300.*standardize"):
         fitted([[1e-300], [2e-300]], [1, 2])
 

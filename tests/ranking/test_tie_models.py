@@ -114,7 +114,7 @@ def test_a_large_offset_of_features_does_not_change_the_fit(model):
 @pytest.mark.parametrize("kinds", [(-1, 1), (0, 1), (-1, 0, 1)])
 @pytest.mark.parametrize("method", ["predict_proba", "decision_function"])
 @pytest.mark.filterwarnings("ignore:Number of classes in training fold")
-def test_labels_that_scikit_learn_encoded_are_refused(kinds, method):
+def test_labels_that_scikit_learn_encoded_are_rejected(kinds, method):
     """cross_val_predict replaces the labels by 0, 1, ... before it calls fit."""
     pairs, y = compared(22, m=200)
     kept = np.isin(y, kinds)

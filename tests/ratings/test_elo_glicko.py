@@ -141,7 +141,7 @@ def test_forecasts_are_those_of_the_likelihood(likelihood):
 def test_a_step_of_rate_1_brings_two_players_scores_no_further_apart(
     likelihood, one, two, y
 ):
-    """Larger rates are refused for this reason: with a probit likelihood, scores may
+    """Larger rates are rejected for this reason: with a probit likelihood, scores may
     diverge."""
     y = y if likelihood.has_ties else y or 1
     after = []

@@ -85,7 +85,7 @@ def test_later_matches_do_not_change_how_fixtures_are_read(system):
 
 
 @every_system
-def test_unknown_names_are_warned_of_or_refused(system):
+def test_unknown_names_are_warned_of_or_rejected(system):
     """Earlier, they were forecast as new players without a warning."""
     matches, y = Matches.from_frame(FRAME, outcome="y", **NAMES)
     fitted = clone(system).fit(matches, y)

@@ -152,10 +152,10 @@ def test_forecasts_are_by_the_present_ratings_and_those_of_newcomers(system):
         fitted.predict(matches), fitted.classes_[p.argmax(axis=1)]
     )
     names = ["x", "z", "advantage"]
-    newcomers = fitted.predict_proba(
+    unseen = fitted.predict_proba(
         Matches([[1, -1, 0]], matches.time[-1:], names), "ignore"
     )
-    assert newcomers[0, 0] == pytest.approx(newcomers[0, -1])
+    assert unseen[0, 0] == pytest.approx(unseen[0, -1])
 
 
 @in_points
@@ -251,7 +251,7 @@ def test_bad_matches_are_named_and_leave_the_old_fit(system):
     before = fitted.predict_proba(matches)
     four = Matches([[1, 1, -1, -1]], [0], list("abcd"))
     two = Matches([[1, -1]], [0], ["a", "b"])
-    refused = [
+    rejected = [
         (matches[:0], [], {}, "matches"),
         (np.ones((3, 2)), [1, 1, 1], {}, "matches"),
         (matches, np.full(len(y), 2), {}, r"y\[0\]"),
@@ -260,8 +260,8 @@ def test_bad_matches_are_named_and_leave_the_old_fit(system):
         (two, [1], {"advantage": 10}, "advantage"),
     ]
     if 0 not in system.classes_:
-        refused.append((matches, 0 * y, {}, r"y\[0\]"))
-    for wrong, outcomes, changes, named in refused:
+        rejected.append((matches, 0 * y, {}, r"y\[0\]"))
+    for wrong, outcomes, changes, named in rejected:
         with pytest.raises(ValueError, match=named):
             fitted.set_params(**changes).fit(wrong, outcomes)
         fitted.set_params(**system.get_params())

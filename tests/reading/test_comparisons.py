@@ -101,7 +101,7 @@ def test_neutral_places_are_read_from_a_named_column(text):
     assert at_home.tolist() == [0, 1] * 30
 
 
-def test_a_neutral_column_with_other_values_is_refused():
+def test_a_neutral_column_with_other_values_is_rejected():
     with pytest.raises(ValueError, match="'maybe' in line 2, column 'neutral'"):
         matches_of(games().assign(neutral="maybe"))
 
@@ -122,7 +122,7 @@ def test_weights_and_counts_are_single_comparisons():
 
 
 @pytest.mark.parametrize("weight", ["0.5", "-1", "many"])
-def test_weights_that_count_nothing_are_refused(weight):
+def test_weights_that_count_nothing_are_rejected(weight):
     with pytest.raises(ValueError, match=f"'{weight}' in line 2, column 'n'"):
         judgements_of(games().assign(n=weight), weight="n")
 
@@ -168,7 +168,7 @@ def test_what_is_wrong_with_matches_is_one_line(frame, columns, named):
     assert "\n" not in str(error.value)
 
 
-def test_two_columns_of_one_name_are_refused():
+def test_two_columns_of_one_name_are_rejected():
     frame = pd.concat([games(), games()["outcome"]], axis=1)
     with pytest.raises(ValueError, match="2 columns called 'outcome'"):
         matches_of(frame)

@@ -118,7 +118,7 @@ ROWS = "".join(f"Ann,Bob,{k}\n" for k in range(20))
         (json.dumps([]).encode(), "no records"),
     ],
 )
-def test_what_is_not_a_table_is_refused_in_one_line(content, named):
+def test_what_is_not_a_table_is_rejected_in_one_line(content, named):
     with pytest.raises(ValueError, match=named) as error:
         read_content(content, "own.csv")
     assert "\n" not in str(error.value)

@@ -38,7 +38,7 @@ def test_names_that_differ_in_form_only_are_noted_at_any_frequency(other):
 
 
 @pytest.mark.parametrize("name", ["one\ntwo", "x" * 300])
-def test_a_name_of_several_lines_or_hundreds_of_letters_is_refused(name):
+def test_a_name_of_several_lines_or_hundreds_of_letters_is_rejected(name):
     frame = pd.DataFrame({"who": ["Ann"] * 500 + [name]}, index=range(2, 503))
     with pytest.raises(ValueError, match=r"line 502.*quotation mark"):
         read_names(UserTable(frame, "own.csv"), "who", "first")

@@ -90,7 +90,7 @@ def test_letters_that_are_also_names_are_read_by_the_whole_column():
     assert "A are also names" in notes
 
 
-def test_a_column_with_two_readings_is_refused():
+def test_a_column_with_two_readings_is_rejected():
     with pytest.raises(ValueError, match="rename the players"):
         read(["A", "H", "A"], ["A", "H", "A"], ["H", "A", "H"])
 

@@ -99,7 +99,7 @@ def test_until_is_read_as_the_file_and_its_day_counts(column, form, until, n_kno
 @pytest.mark.parametrize(
     ("column", "until"), [([1, 2], "soon"), (["2024-01-31", "2024-02-01"], "32")]
 )
-def test_until_that_is_not_a_time_is_refused(column, until):
+def test_until_that_is_not_a_time_is_rejected(column, until):
     times, scale, _ = read(column)
     with pytest.raises(ValueError, match=f"until='{until}'"):
         scale.is_until(times, until)

@@ -165,14 +165,14 @@ def test_sparse():
 
 
 def test_a_selection_counts_the_choices_at_the_ends(monkeypatch):
-    shown = []
-    monkeypatch.setattr("preflearn_book.runner.decision_rules.show", shown.append)
+    payloads = []
+    monkeypatch.setattr("preflearn_book.runner.decision_rules.show", payloads.append)
     grid = [0.1, 1.0, 10.0]
     chosen = [0.1, 0.1, 1.0, 10.0]
     for options in ({}, {"ends": "low"}, {"ends": "high"}):
         selection("C", chosen, grid, **options)
     selection("C", chosen, (0.01, 100.0))
-    assert [payload.popitem()[1]["at_end"] for payload in shown] == [3, 2, 1, 0]
+    assert [payload.popitem()[1]["at_end"] for payload in payloads] == [3, 2, 1, 0]
 
 
 @pytest.mark.parametrize(

@@ -212,8 +212,8 @@ def test_claims_and_hidden_code_of_a_section_are_folded_at_its_end():
     assert re.search(r"~~~\n\n</details>\n", fold)
 
 
-@pytest.mark.parametrize("shown", ["in the opening", "in the section"])
-def test_parameters_are_shown_below_the_first_figure(shown):
+@pytest.mark.parametrize("place", ["in the opening", "in the section"])
+def test_parameters_are_shown_below_the_first_figure(place):
     given = 'profile = "quick"'
     draw = code("draw()", TABLE, tags=["hide-input"])
     cells = [
@@ -223,7 +223,7 @@ def test_parameters_are_shown_below_the_first_figure(shown):
         draw,
         text("## B"),
     ]
-    if shown == "in the opening":
+    if place == "in the opening":
         cells.insert(2, draw)
     first, second = (
         cell["source"]
@@ -231,8 +231,8 @@ def test_parameters_are_shown_below_the_first_figure(shown):
         if cell["source"].endswith(("## A", "## B"))
     )
     assert (given in first, given in second) == (
-        shown == "in the opening",
-        shown == "in the section",
+        place == "in the opening",
+        place == "in the section",
     )
 
 
@@ -271,9 +271,9 @@ TIDY = {  # HTML of pandas, and its form on the page
 @pytest.mark.parametrize("kind", TIDY)
 def test_pandas_tables_are_formatted_for_readers(kind):
     table, expected = TIDY[kind]
-    shown = shown_data({"text/html": [table.to_html()]})["text/html"]
+    html = shown_data({"text/html": [table.to_html()]})["text/html"]
     cells = re.findall(
-        r"<t[hd][^>]*>([^<]*)<", shown.replace("<sup>", "^").replace("</sup>", "")
+        r"<t[hd][^>]*>([^<]*)<", html.replace("<sup>", "^").replace("</sup>", "")
     )
     assert " ".join(cells).split() == expected.split()
 
@@ -356,14 +356,14 @@ def test_a_drawing_adapts_to_dark_pages_and_keeps_the_colors_of_data():
         '<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg" width="9">',
         "<g/></svg>",
     ]
-    shown = shown_data({"image/svg+xml": drawing})["image/svg+xml"]
+    drawn = shown_data({"image/svg+xml": drawing})["image/svg+xml"]
     assert re.fullmatch(
         r'<\?xml.*?>\n<svg [^>]*width="9"><style>@media .*</style>\s*<g/></svg>',
-        shown,
+        drawn,
         re.DOTALL,
     )
-    assert shown.count("<style>") == 1
-    changed = set(re.findall(r'\[style\*="\w+: (#\w+)"\]', shown))
+    assert drawn.count("<style>") == 1
+    changed = set(re.findall(r'\[style\*="\w+: (#\w+)"\]', drawn))
     assert {"#ffffff", "#000000"} <= changed
     assert changed.isdisjoint(
         color.lower() for name, color in COLOURS.items() if name != "black"
@@ -372,9 +372,9 @@ def test_a_drawing_adapts_to_dark_pages_and_keeps_the_colors_of_data():
 
 def test_the_drawing_for_narrow_pages_is_appended_to_the_wide_one():
     data = {"image/svg+xml": "<svg></svg>", NARROW_MIME: "<svg><g/></svg>"}
-    shown = shown_data(data)
-    assert list(shown) == ["image/svg+xml"]
-    assert unpacked(shown["image/svg+xml"]) == tuple(
+    drawn = shown_data(data)
+    assert list(drawn) == ["image/svg+xml"]
+    assert unpacked(drawn["image/svg+xml"]) == tuple(
         map(for_both_themes, data.values())
     )
 

@@ -241,8 +241,8 @@ def figure_cell(executed):
 
 
 def test_a_page_shows_the_static_figure_of_an_explorer(executed, figure_cell):
-    shown = f'<img src="data:image/svg+xml;base64,{b64encode(b"<svg>").decode()}" alt="A line.">'
-    figure_cell["outputs"].append({"data": {"text/html": [shown]}})
+    image = f'<img src="data:image/svg+xml;base64,{b64encode(b"<svg>").decode()}" alt="A line.">'
+    figure_cell["outputs"].append({"data": {"text/html": [image]}})
     assert figures("{figure} chapters/fig-a.svg", {"01_first": executed}) == {
         "fig-a.svg": "<svg>"
     }

@@ -107,7 +107,7 @@ from preflearn_book.runner.records import record
 
 seconds = time.monotonic()
 rows = [{"learner": name, "loss": (seed + 1) / k, "time_s": seconds} for k, name in enumerate("abc", 1)]
-words = {"loss": "share of wrong forecasts"}
+words = {"loss": "fraction of wrong forecasts"}
 record("runs", pd.DataFrame(rows), keys=["learner"], timings=["time_s"], columns=words)
 record("fit", {"best": 1 / 3}, columns={"best": "the best loss"})
 if seed == 3:
@@ -146,7 +146,7 @@ def test_tables_of_several_rows_are_stacked_and_explained(tmp_path, in_process):
     meanings = {(row["table"], row["column"]): row for row in rows_of(columns)}
     assert meanings["", "seed"]["meaning"] == "of all draws"
     assert meanings["", "fit.best"]["meaning"] == "the best loss"
-    assert meanings["runs", "loss"]["meaning"] == "share of wrong forecasts"
+    assert meanings["runs", "loss"]["meaning"] == "fraction of wrong forecasts"
     timings = {place for place, row in meanings.items() if row["timing"] == "True"}
     assert timings == {("", "run_time_s"), ("runs", "time_s")}
     serial, _ = run_sweep(project, "first", grid, jobs=1, output=tmp_path / "again")

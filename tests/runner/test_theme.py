@@ -108,6 +108,6 @@ def test_narrow_windows_show_the_drawing_for_narrow_pages(tmp_path):
     two = '<img alt="Two." src="../_images/ab-1.svg" />'
     one = '<img src="../_images/other.svg" />'
     source = '<source media="(max-width: 600px)" srcset="../_images/ab-1.narrow.svg"/>'
-    shown = pictured(two + one, {"ab-1"})
-    assert shown == f"<picture>{source}{two}</picture>{one}"
-    assert pictured(shown, {"ab-1"}) == shown
+    html = pictured(two + one, {"ab-1"})
+    assert html == f"<picture>{source}{two}</picture>{one}"
+    assert pictured(html, {"ab-1"}) == html

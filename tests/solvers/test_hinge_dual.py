@@ -87,20 +87,20 @@ def test_a_large_problem_satisfies_the_optimality_conditions(kernel):
     """Stationarity holds by construction of dual_coef_. The test checks the other
     conditions of eq. 15."""
     pairs, y = compared(1, m=3000, n=200, p=4, tie_share=0.6, noise=1.0)
-    machine = SVMCompare(5.0, kernel).fit(pairs, y)
-    assert machine.dual_gap_ < 1e-8
-    assert len(machine.support_) < len(y)
-    beta = machine.bias_
-    dual = machine.dual_coef_
+    model = SVMCompare(5.0, kernel).fit(pairs, y)
+    assert model.dual_gap_ < 1e-8
+    assert len(model.support_) < len(y)
+    beta = model.bias_
+    dual = model.dual_coef_
     tied = y == 0
     assert beta < -1  # then at most one copy of a tie has slack
-    z = -beta * machine.decision_function(pairs)
-    room = np.where(tied, -1 - beta - np.abs(z), y * z + beta - 1)
+    z = -beta * model.decision_function(pairs)
+    distance = np.where(tied, -1 - beta - np.abs(z), y * z + beta - 1)
     weight = dual * np.where(tied, -np.sign(z), y)
     assert (weight[~tied] >= 0).all()
     assert (np.abs(dual) <= 5.0 * (1 + 1e-12)).all()
-    assert (weight[room > 1e-5] == 0).all()
-    np.testing.assert_allclose(weight[room < -1e-5], 5.0, rtol=1e-9)
+    assert (weight[distance > 1e-5] == 0).all()
+    np.testing.assert_allclose(weight[distance < -1e-5], 5.0, rtol=1e-9)
     assert weight[~tied].sum() == pytest.approx(np.abs(dual[tied]).sum(), rel=1e-7)
 
 
@@ -109,13 +109,13 @@ def test_the_dual_and_the_interior_point_agree(n, m, monkeypatch):
     """The Gram matrix has full rank. One solver uses blocks, and the other all of its
     features."""
     pairs, y = compared(12, m=m, n=n, p=6)
-    for machine in (SVMCompare(5.0, gamma=0.2), SVMRank(5.0, gamma=0.2)):
-        dual = clone(machine).fit(pairs, y)
+    for model in (SVMCompare(5.0, gamma=0.2), SVMRank(5.0, gamma=0.2)):
+        dual = clone(model).fit(pairs, y)
         monkeypatch.setattr(
             "preflearn.svm.kernel_problem.HingeProblem.dual_first",
             lambda *sizes: (False, 0.0),
         )
-        interior = clone(machine).fit(pairs, y)
+        interior = clone(model).fit(pairs, y)
         monkeypatch.undo()
         assert interior.objective_ == pytest.approx(dual.objective_, rel=1e-8)
         np.testing.assert_allclose(

@@ -77,9 +77,9 @@ def exchange(model, matches, y, owner, every, turns, rate=1.0):
             inbox = {a: sent for (a, b), sent in post.items() if b == me}
             residual = shard.turn(inbox, every, rate)
     found = {
-        name: told
+        name: score
         for shard in shards
-        for name, told in shard.scores(matches.time[-1]).items()
+        for name, score in shard.scores(matches.time[-1]).items()
     }
     return np.array([found[name] for name in matches.features]), residual, post
 

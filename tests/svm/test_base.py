@@ -21,19 +21,19 @@ SQUARED = [SVMCompare(2.0), SVMRank(2.0), SVMRank(2.0, ties="duplicate")]
 
 
 @pytest.mark.parametrize(
-    ("machine", "kernel"),
+    ("model", "kernel"),
     [*product(SQUARED, DEFINITE), *product([LPCompare(0.33)], KERNELS)],
 )
-def test_names_callables_and_gram_matrices_agree(machine, kernel):
+def test_names_callables_and_gram_matrices_agree(model, kernel):
     pairs, y = noisy_comparisons(3, m=60)
     new = np.random.default_rng(0).standard_normal((7, 3))
 
     def gram(X, Y):
         return pairwise_kernels(X, Y, metric=kernel, **KERNELS[kernel])
 
-    by_name = clone(machine).set_params(kernel=kernel, **KERNELS[kernel]).fit(pairs, y)
-    by_callable = clone(machine).set_params(kernel=gram).fit(pairs, y)
-    by_gram = clone(machine).set_params(kernel="precomputed")
+    by_name = clone(model).set_params(kernel=kernel, **KERNELS[kernel]).fit(pairs, y)
+    by_callable = clone(model).set_params(kernel=gram).fit(pairs, y)
+    by_gram = clone(model).set_params(kernel="precomputed")
     by_gram.fit(Pairs(gram(pairs.items, pairs.items), pairs.index), y)
     expected = by_name.rank_function(new)
     atol = 1e-5 * max(1.0, np.abs(expected).max())
@@ -42,16 +42,16 @@ def test_names_callables_and_gram_matrices_agree(machine, kernel):
     np.testing.assert_allclose(gap, gap.mean(), atol=atol)
 
 
-def optimum(machine):
-    return machine.loss_ if isinstance(machine, LogisticCompare) else machine.objective_
+def optimum(model):
+    return model.loss_ if isinstance(model, LogisticCompare) else model.objective_
 
 
 # Accuracy of the optimum and of the function. Several functions may solve the linear
 # program.
 SAME = [
     *(
-        (machine, {"rel": 1e-7}, {"atol": 1e-5})
-        for machine in (SVMCompare(0.7), SVMRank(0.7, ties="duplicate"))
+        (model, {"rel": 1e-7}, {"atol": 1e-5})
+        for model in (SVMCompare(0.7), SVMRank(0.7, ties="duplicate"))
     ),
     (LogisticCompare(1e-3, tol=1e-12), {"rel": 1e-10}, {"rtol": 0, "atol": 1e-7}),
     *((LPCompare(nu), {"abs": 1e-8}, {"atol": 1e9}) for nu in (0.13, 0.47, 0.9)),
@@ -62,14 +62,14 @@ SAME = [
 @given(st.integers(0, 2**31), st.sampled_from(SAME))
 def test_invariances(seed, case):
     """The same comparisons in other representations, also with copies of the items."""
-    machine, of_optimum, of_function = case
+    model, of_optimum, of_function = case
     pairs, y = noisy_comparisons(seed, tie_share=0.7)
-    fitted = clone(machine).fit(pairs, y)
+    fitted = clone(model).fit(pairs, y)
     rng = np.random.default_rng(seed)
-    twin = len(pairs.items) * (rng.random((len(y), 1)) < 0.5)
-    copies = Pairs(np.vstack([pairs.items, pairs.items]), pairs.index + twin)
+    shift = len(pairs.items) * (rng.random((len(y), 1)) < 0.5)
+    copies = Pairs(np.vstack([pairs.items, pairs.items]), pairs.index + shift)
     for other, labels in [*same_comparisons(pairs, y, rng), (copies, y)]:
-        again = clone(machine).fit(other, labels)
+        again = clone(model).fit(other, labels)
         z = again.decision_function(pairs)
         np.testing.assert_array_equal(z, -again.decision_function(pairs.swapped()))
         np.testing.assert_allclose(z, fitted.decision_function(pairs), **of_function)
@@ -78,29 +78,29 @@ def test_invariances(seed, case):
 
 
 @pytest.mark.parametrize(
-    "machine",
+    "model",
     [
         *(SVMCompare(0.7), SVMRank(0.7), SVMRank(0.7, ties="duplicate")),
         *(LPCompare(0.37, 30.0), LogisticCompare(1e-3, tol=1e-12)),
     ],
     ids=repr,
 )
-def test_weights_count_pairs(machine):
+def test_weights_count_pairs(model):
     pairs, y = noisy_comparisons(4, tie_share=0.6)
     weights = np.random.default_rng(0).integers(0, 4, len(y))
     repeated = np.repeat(np.arange(len(y)), weights)
-    plain = clone(machine).fit(pairs[repeated], y[repeated])
-    weighted = clone(machine).fit(pairs, y, sample_weight=weights)
-    scaled = clone(machine).fit(pairs, y, sample_weight=1024 * weights)
-    if "C" in machine.get_params():  # C is the cost per unit of weight
+    plain = clone(model).fit(pairs[repeated], y[repeated])
+    weighted = clone(model).fit(pairs, y, sample_weight=weights)
+    scaled = clone(model).fit(pairs, y, sample_weight=1024 * weights)
+    if "C" in model.get_params():  # C is the cost per unit of weight
         scaled = (
-            clone(machine).set_params(C=0.35).fit(pairs, y, sample_weight=2.0 * weights)
+            clone(model).set_params(C=0.35).fit(pairs, y, sample_weight=2.0 * weights)
         )
     for fitted in (weighted, scaled):
         assert optimum(fitted) == pytest.approx(optimum(plain), rel=1e-9)
         z = fitted.decision_function(pairs)
         # several functions may have the optimal value
-        if isinstance(machine, LPCompare):
+        if isinstance(model, LPCompare):
             slack = np.maximum(
                 0, np.where(y == 0, np.abs(z) - 1, 1 - y * z) + fitted.margin_
             )
@@ -108,7 +108,7 @@ def test_weights_count_pairs(machine):
             assert worth == pytest.approx(plain.objective_, abs=1e-8)
         else:
             np.testing.assert_allclose(z, plain.decision_function(pairs), atol=1e-6)
-        if isinstance(machine, (SVMCompare, SVMRank)):
+        if isinstance(model, (SVMCompare, SVMRank)):
             assert fitted.tau_ == pytest.approx(plain.tau_, abs=1e-6)
     if hasattr(weighted, "dual_coef_"):
         assert (weighted.dual_coef_[weights == 0] == 0).all()
@@ -126,10 +126,10 @@ COMPARING += [LogisticCompare(1e-3, "rbf", n_components=40, random_state=0)]
 PROBLEM = noisy_comparisons(8, m=90, n=40, noise=0.1)
 
 
-@pytest.mark.parametrize("machine", COMPARING, ids=repr)
-def test_a_fitted_model_survives_new_parameters_and_pickling(machine):
+@pytest.mark.parametrize("model", COMPARING, ids=repr)
+def test_a_fitted_model_survives_new_parameters_and_pickling(model):
     pairs, y = PROBLEM
-    fitted = clone(machine).set_params(gamma=0.3).fit(pairs, y)
+    fitted = clone(model).set_params(gamma=0.3).fit(pairs, y)
     expected = fitted.rank_function(pairs.items)
     fitted.set_params(kernel="linear", gamma=7.0)  # these apply to the next fit only
     for model in (fitted, pickle.loads(pickle.dumps(fitted))):
@@ -137,26 +137,26 @@ def test_a_fitted_model_survives_new_parameters_and_pickling(machine):
 
 
 @pytest.mark.parametrize(
-    ("machine", "kernel"),
+    ("model", "kernel"),
     [*product(COMPARING, ["rbf", "linear"]), *product(COMPARING[:-1], ["precomputed"])],
 )
-def test_a_fit_returns_the_estimator_and_leaves_its_input_alone(machine, kernel):
+def test_a_fit_returns_the_estimator_and_leaves_its_input_alone(model, kernel):
     pairs, y = PROBLEM
-    machine = clone(machine).set_params(kernel=kernel)
+    model = clone(model).set_params(kernel=kernel)
     if kernel == "precomputed":
         pairs = Pairs(pairs.items @ pairs.items.T, pairs.index)
     items = pairs.items.copy()
     labels = y.copy()
     with pytest.raises(NotFittedError):
-        machine.rank_function(items)
-    assert machine.fit(pairs, y) is machine
+        model.rank_function(items)
+    assert model.fit(pairs, y) is model
     np.testing.assert_array_equal(pairs.items, items)
     np.testing.assert_array_equal(y, labels)
     with pytest.raises(ValueError, match=rf"\b2\b.*\b{items.shape[1]}\b"):
-        machine.rank_function(items[:, :2])
+        model.rank_function(items[:, :2])
     if kernel == "linear":
         with pytest.raises(ValueError, match="overflow"):
-            machine.fit(Pairs(items * 1e150, pairs.index), y)
+            model.fit(Pairs(items * 1e150, pairs.index), y)
 
 
 # ---- Bad input
@@ -195,26 +195,22 @@ BAD_DATA = [
 
 
 @pytest.mark.parametrize(
-    ("machine", "name", "value"),
+    ("model", "name", "value"),
     [
-        (machine, name, value)
-        for machines, name, value in BAD_PARAMETERS
-        for machine in machines
+        (model, name, value)
+        for models, name, value in BAD_PARAMETERS
+        for model in models
     ],
 )
-def test_bad_parameters_are_named(machine, name, value):
+def test_bad_parameters_are_named(model, name, value):
     with pytest.raises(ValueError, match=name):
-        clone(machine).set_params(**{name: value}).fit(PAIRS, Y)
+        clone(model).set_params(**{name: value}).fit(PAIRS, Y)
 
 
 @pytest.mark.parametrize(
-    ("machine", "data", "message"),
-    [
-        (machine, data, message)
-        for machines, data, message in BAD_DATA
-        for machine in machines
-    ],
+    ("model", "data", "message"),
+    [(model, data, message) for models, data, message in BAD_DATA for model in models],
 )
-def test_bad_data_are_named(machine, data, message):
+def test_bad_data_are_named(model, data, message):
     with pytest.raises(ValueError, match=message):
-        clone(machine).fit(**{"pairs": PAIRS, "y": Y} | data)
+        clone(model).fit(**{"pairs": PAIRS, "y": Y} | data)

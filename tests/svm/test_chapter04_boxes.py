@@ -48,10 +48,10 @@ def fitted(preferences, ties, C):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            machine = SVMCompare(C, kernel="linear", tol=1e-12).fit(pairs, y)
+            model = SVMCompare(C, kernel="linear", tol=1e-12).fit(pairs, y)
         except DegenerateBiasError:
             return None
-    return (differences, y, machine) if machine.bias_ <= -1 + 1e-9 else None
+    return (differences, y, model) if model.bias_ <= -1 + 1e-9 else None
 
 
 def lp_value(differences, y, r, mu, nu):
@@ -83,27 +83,27 @@ def lp_bound(differences, y, weights, kappa, radius):
 def test_the_quadratic_program_solves_the_linear_one(problem):
     found = fitted(*problem)
     assume(found is not None)
-    differences, y, machine = found
-    b = -machine.bias_
-    c = machine.dual_coef_
+    differences, y, model = found
+    b = -model.bias_
+    c = model.dual_coef_
     nu = np.abs(c).sum() / (problem[2] * len(y))
     assert 0 < nu <= 1 + 1e-9
     weights = c / np.abs(c).sum()
     assert np.abs(weights).max() <= 1 / (nu * len(y)) + 1e-12
-    value = lp_value(differences, y, machine.coef_, 1 / b, nu)
-    bound = lp_bound(differences, y, weights, 0.0, np.linalg.norm(machine.coef_))
+    value = lp_value(differences, y, model.coef_, 1 / b, nu)
+    bound = lp_bound(differences, y, weights, 0.0, np.linalg.norm(model.coef_))
     assert value == pytest.approx(bound, abs=1e-5 * max(1, 1 / nu))
 
 
 @pytest.mark.theorem("thm-lp")
 def test_rows_of_ties_weigh_more_than_pairs_where_b_is_one():
-    differences, y, machine = fitted(*UNBOUNDED_IN_PRINT)
-    assert machine.bias_ == pytest.approx(-1)
-    assert np.abs(machine.dual_coef_[y == 0]).max() < 1e-9
-    assert np.abs(machine.dual_coef_).sum() / (0.01 * len(y)) == pytest.approx(0.6)
+    differences, y, model = fitted(*UNBOUNDED_IN_PRINT)
+    assert model.bias_ == pytest.approx(-1)
+    assert np.abs(model.dual_coef_[y == 0]).max() < 1e-9
+    assert np.abs(model.dual_coef_).sum() / (0.01 * len(y)) == pytest.approx(0.6)
     # With the weights of the rows, twice those of the preferences, nu would be 1.2. The
     # objective would then increase with mu beyond 1.
-    value = [lp_value(differences, y, machine.coef_, mu, 1.2) for mu in (1, 10, 100)]
+    value = [lp_value(differences, y, model.coef_, mu, 1.2) for mu in (1, 10, 100)]
     assert value[0] < value[1] < value[2]
 
 
@@ -130,14 +130,14 @@ def test_the_radius_of_the_quadratic_program_has_the_best_value_per_unit_and_no_
     rng = np.random.default_rng(seed)
     preferences = rng.normal(1, 1, (6, 2))
     ties = rng.normal(0, 1, (5, 2))
-    differences, y, machine = fitted(preferences, ties, 10 ** rng.uniform(-1, 2))
-    assert machine.bias_ < -1.001
-    nu = np.abs(machine.dual_coef_).sum() / (machine.C * len(y))
-    radius = np.linalg.norm(machine.coef_)
+    differences, y, model = fitted(preferences, ties, 10 ** rng.uniform(-1, 2))
+    assert model.bias_ < -1.001
+    nu = np.abs(model.dual_coef_).sum() / (model.C * len(y))
+    radius = np.linalg.norm(model.coef_)
     value, r, mu, _ = solve_lp(differences, y, nu, radius)
     assert value > 0
-    assert mu == pytest.approx(-1 / machine.bias_, abs=1e-4)
-    assert r == pytest.approx(machine.coef_, abs=1e-4)
+    assert mu == pytest.approx(-1 / model.bias_, abs=1e-4)
+    assert r == pytest.approx(model.coef_, abs=1e-4)
     # Converse: the supergradient V(R) / R is the multiplier of the norm times R, and
     # gives the cost.
     cost = radius**2 / (mu * value * nu * len(y))
@@ -219,8 +219,8 @@ def test_many_ties_keep_the_bias_at_or_below_minus_one(problem, surplus):
     preferences, ties, C = problem
     ties = (ties * (len(preferences) + surplus))[: len(preferences) + surplus]
     _, y, pairs = compared(preferences, ties)
-    machine = SVMCompare(C, kernel="linear").fit(pairs, y)
-    assert machine.bias_ <= -1 + 1e-7
+    model = SVMCompare(C, kernel="linear").fit(pairs, y)
+    assert model.bias_ <= -1 + 1e-7
 
 
 @pytest.mark.theorem("prop-bias")
@@ -314,7 +314,7 @@ def machine_of(rng, n_plus, n0, p, kind):
     )
 
 
-def machines():
+def models():
     rng = np.random.default_rng(0)
     for case in range(24):
         n0 = 1 + case % 4
@@ -329,7 +329,7 @@ def machines():
 
 @pytest.mark.theorem("prop-small-cost")
 @pytest.mark.parametrize("omega", [1.0, 0.7])
-@pytest.mark.parametrize(("D", "y"), [*machines()])
+@pytest.mark.parametrize(("D", "y"), [*models()])
 def test_at_small_cost_the_machine_is_one_vector_times_the_cost(D, y, omega):
     n0 = int(np.sum(y == 0))
     n_plus = int(np.sum(y != 0))

@@ -56,18 +56,18 @@ def test_compare_equals_cvxpy(seed, kernel, C, tie_share, size):
     pairs, y = compared(seed, *size, tie_share=tie_share)
     K = pairwise_kernels(pairs.items, metric=kernel, **KERNELS[kernel])
     value, z, precision, beta = hinges_by_cvxpy(pairs, y, K, (C, C), True)
-    machine = SVMCompare(C, kernel, **KERNELS[kernel])
+    model = SVMCompare(C, kernel, **KERNELS[kernel])
     assume(abs(beta) > 1e-3)
     if beta > 0:
         with pytest.raises(DegenerateBiasError):
-            machine.fit(pairs, y)
+            model.fit(pairs, y)
         return
-    machine.fit(pairs, y)
-    assert machine.objective_ == pytest.approx(value, rel=1e-6)
-    assert machine.dual_gap_ < 1e-8
-    ours = -machine.bias_ * machine.decision_function(pairs)
+    model.fit(pairs, y)
+    assert model.objective_ == pytest.approx(value, rel=1e-6)
+    assert model.dual_gap_ < 1e-8
+    ours = -model.bias_ * model.decision_function(pairs)
     np.testing.assert_allclose(ours, z, atol=precision)
-    combined = K @ (pairs.incidence().T @ machine.dual_coef_)
+    combined = K @ (pairs.incidence().T @ model.dual_coef_)
     np.testing.assert_allclose(ours, pairs.incidence() @ combined, atol=1e-7)
 
 
@@ -86,41 +86,41 @@ def test_rank_equals_cvxpy(seed, kernel, C, ties):
     K = pairwise_kernels(pairs.items, metric=kernel, **KERNELS[kernel])
     costs = (2 * C, C) if ties == "duplicate" else (C, 0)
     value, z, precision, _ = hinges_by_cvxpy(pairs, y, K, costs, False)
-    machine = SVMRank(C, kernel, ties=ties, **KERNELS[kernel]).fit(pairs, y)
-    ours = machine.decision_function(pairs)
-    assert machine.objective_ == pytest.approx(value, rel=1e-6)
+    model = SVMRank(C, kernel, ties=ties, **KERNELS[kernel]).fit(pairs, y)
+    ours = model.decision_function(pairs)
+    assert model.objective_ == pytest.approx(value, rel=1e-6)
     np.testing.assert_allclose(ours, z, atol=precision)
     tau, loss = best_threshold(y, snap_to_margin(ours))
-    assert machine.tau_ == pytest.approx(tau, abs=2e-6)
-    assert machine.score(pairs, y) == pytest.approx(1 - loss)
+    assert model.tau_ == pytest.approx(tau, abs=2e-6)
+    assert model.score(pairs, y) == pytest.approx(1 - loss)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_separable_data_with_a_large_cost_give_the_margin(seed):
     pairs, y = separable(seed, m=60, p=4, tie_share=0.5)
     exact = MarginQP().fit(pairs, y)
-    machine = SVMCompare(1e7, "linear").fit(pairs, y)
-    np.testing.assert_allclose(machine.coef_, exact.coef_, rtol=1e-6)
-    assert machine.bias_ == pytest.approx(exact.bias_, rel=1e-6)
-    assert machine.score(pairs, y) == 1
+    model = SVMCompare(1e7, "linear").fit(pairs, y)
+    np.testing.assert_allclose(model.coef_, exact.coef_, rtol=1e-6)
+    assert model.bias_ == pytest.approx(exact.bias_, rel=1e-6)
+    assert model.score(pairs, y) == 1
 
 
 # ---- The bias
 
 
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
-def test_contradictions_against_few_ties_are_refused(C):
+def test_contradictions_against_few_ties_are_rejected(C):
     pairs = Pairs([[0.0], [1.0]], [[1, 0]] * 6)
     labels = [1, -1, 1, -1, 1, 0]
-    machine = SVMCompare(C, "linear")
+    model = SVMCompare(C, "linear")
     with pytest.raises(
         DegenerateBiasError, match=r"(?s)5 preferences.*1 tie.*tie_weight"
     ):
-        machine.fit(pairs, labels)
+        model.fit(pairs, labels)
     with pytest.raises(NotFittedError):
-        machine.predict(pairs)
+        model.predict(pairs)
     weights = np.where(np.equal(labels, 0), 6.0, 1.0)
-    assert machine.fit(pairs, labels, weights).bias_ <= -1 + 1e-9
+    assert model.fit(pairs, labels, weights).bias_ <= -1 + 1e-9
 
 
 def test_a_larger_cost_is_advised_where_it_helps():
@@ -128,9 +128,9 @@ def test_a_larger_cost_is_advised_where_it_helps():
     with pytest.raises(DegenerateBiasError) as caught:
         SVMCompare(1e-6).fit(pairs, y)
     advised = re.search(r"(?i)raise C to ([\d.e+-]*\d)", str(caught.value))
-    machine = SVMCompare(float(advised[1])).fit(pairs, y)
-    assert machine.bias_ < 0
-    assert machine.score(pairs, y) > 0.8
+    model = SVMCompare(float(advised[1])).fit(pairs, y)
+    assert model.bias_ < 0
+    assert model.score(pairs, y) > 0.8
 
 
 def test_no_cost_helps_a_league_and_every_named_remedy_does():
@@ -142,12 +142,12 @@ def test_no_cost_helps_a_league_and_every_named_remedy_does():
             SVMCompare(C, "linear").fit(pairs, y)
         assert "raise C" not in str(caught.value).lower()
         assert all(type(remedy).__name__ in str(caught.value) for remedy in remedies)
-        machine = SVMCompare(C, "linear", tie_weight="least").fit(pairs, y)
-        assert machine.bias_ < -0.1
-        assert machine.tie_weight_ == pytest.approx(
+        model = SVMCompare(C, "linear", tie_weight="least").fit(pairs, y)
+        assert model.bias_ < -0.1
+        assert model.tie_weight_ == pytest.approx(
             0.6 * np.count_nonzero(y) / np.count_nonzero(y == 0)
         )
-        assert np.corrcoef(machine.rank_function(np.eye(20)), strength)[0, 1] > 0.8
+        assert np.corrcoef(model.rank_function(np.eye(20)), strength)[0, 1] > 0.8
     for remedy in remedies:
         assert (
             np.corrcoef(remedy.fit(pairs, y).rank_function(np.eye(20)), strength)[0, 1]
@@ -166,41 +166,37 @@ def test_the_least_tie_weight_serves_whatever_the_labels_are(seed, C, weighted):
     y = rng.integers(-1, 2, 20) * rng.integers(0, 2, 20)
     weights = rng.random(20) if weighted else np.ones(20)
     y[:2] = 0, 1
-    machine = SVMCompare(C, "linear", tie_weight="least").fit(pairs, y, weights)
-    assert machine.bias_ < 0
-    scaled = np.where(y == 0, machine.tie_weight_, 1.0) * weights
+    model = SVMCompare(C, "linear", tie_weight="least").fit(pairs, y, weights)
+    assert model.bias_ < 0
+    scaled = np.where(y == 0, model.tie_weight_, 1.0) * weights
     same = SVMCompare(C, "linear").fit(pairs, y, scaled)
-    by_number = SVMCompare(C, "linear", tie_weight=machine.tie_weight_).fit(
+    by_number = SVMCompare(C, "linear", tie_weight=model.tie_weight_).fit(
         pairs, y, weights
     )
-    assert same.objective_ == pytest.approx(machine.objective_)
-    assert by_number.objective_ == pytest.approx(machine.objective_)
+    assert same.objective_ == pytest.approx(model.objective_)
+    assert by_number.objective_ == pytest.approx(model.objective_)
     share = scaled[y == 0].sum() / scaled[y != 0].sum()
-    assert (
-        machine.tie_weight_ == 1 or np.isclose(share, [0.6, 0.7, 0.8, 0.9, 1.0]).any()
-    )
+    assert model.tie_weight_ == 1 or np.isclose(share, [0.6, 0.7, 0.8, 0.9, 1.0]).any()
 
 
 def test_any_bias_within_the_optimal_interval_is_optimal():
     """With one tie and one preference, beta is not unique, and the fit returns the
     middle of its interval."""
     pairs = Pairs([[0.0], [1.0], [1.0]], [[1, 0], [2, 1]])
-    machine = SVMCompare(0.1, "linear").fit(pairs, [1, 0])
-    assert machine.bias_ == pytest.approx(-1, abs=1e-6)
-    assert machine.objective_ == pytest.approx(0.1 * 2 - 0.1**2 / 2)
+    model = SVMCompare(0.1, "linear").fit(pairs, [1, 0])
+    assert model.bias_ == pytest.approx(-1, abs=1e-6)
+    assert model.objective_ == pytest.approx(0.1 * 2 - 0.1**2 / 2)
 
 
 # ---- Problems without an answer
 
 
-@pytest.mark.parametrize(
-    "machine", [SVMCompare(), SVMRank(), SVMRank(ties="duplicate")]
-)
+@pytest.mark.parametrize("model", [SVMCompare(), SVMRank(), SVMRank(ties="duplicate")])
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "poly"])
-def test_constant_features(machine, kernel):
+def test_constant_features(model, kernel):
     pairs = Pairs(np.ones((4, 2)), [[0, 1], [1, 2], [2, 3]])
     y = [1, 0, 0]
-    fitted = clone(machine).set_params(kernel=kernel).fit(pairs, y)
+    fitted = clone(model).set_params(kernel=kernel).fit(pairs, y)
     assert fitted.predict(pairs).tolist() == [0, 0, 0]
     assert fitted.rank_function([[2.0, 3.0]]).tolist() == pytest.approx([0.0], abs=1e-9)
 
@@ -212,7 +208,7 @@ INDEFINITE = Pairs(
 )
 
 
-@pytest.mark.parametrize("machine", [SVMCompare(), SVMRank()])
+@pytest.mark.parametrize("model", [SVMCompare(), SVMRank()])
 @pytest.mark.parametrize(
     ("parameters", "pairs", "message"),
     [
@@ -226,11 +222,11 @@ INDEFINITE = Pairs(
     ],
 )
 def test_costs_and_kernels_without_an_answer_are_named(
-    machine, parameters, pairs, message
+    model, parameters, pairs, message
 ):
     expected = NotPositiveSemidefiniteError if "eigenvalue" in message else ValueError
     with pytest.raises(expected, match=message):
-        clone(machine).set_params(**parameters).fit(pairs, LABELS)
+        clone(model).set_params(**parameters).fit(pairs, LABELS)
 
 
 # ---- Certificates of the returned models
@@ -262,29 +258,25 @@ def degenerate(rng):
     return Pairs(X, np.column_stack([first, second])), y, weights
 
 
-def primal_and_dual(machine, pairs, y, cost):
+def primal_and_dual(model, pairs, y, cost):
     """Return the objective at the returned score differences, and a lower bound that
     dual_coef_ proves."""
-    z = machine.decision_function(pairs)
-    a = machine.dual_coef_
+    z = model.decision_function(pairs)
+    a = model.dual_coef_
     tied = y == 0
     sizes = np.abs(a)
     assert (a * y >= -1e-12 * cost).all()
-    assert (
-        sizes <= cost * (2 if isinstance(machine, SVMRank) else 1) * (1 + 1e-9)
-    ).all()
-    if isinstance(machine, SVMCompare):
-        z = -machine.bias_ * z
-        side = np.maximum(0, 1 + machine.bias_ + z) + np.maximum(
-            0, 1 + machine.bias_ - z
-        )
-        loss = np.where(tied, side, np.maximum(0, 1 - machine.bias_ - y * z))
+    assert (sizes <= cost * (2 if isinstance(model, SVMRank) else 1) * (1 + 1e-9)).all()
+    if isinstance(model, SVMCompare):
+        z = -model.bias_ * z
+        side = np.maximum(0, 1 + model.bias_ + z) + np.maximum(0, 1 + model.bias_ - z)
+        loss = np.where(tied, side, np.maximum(0, 1 - model.bias_ - y * z))
         weight = sizes[~tied].sum()
         least = sizes[tied].sum()
         most = 2 * cost[tied].sum() - least
         slack = max(least - weight, weight - most, 0.0)
-        value = 2 * weight - 10 * (1 + abs(machine.bias_)) * slack
-    elif machine.ties == "ignore":
+        value = 2 * weight - 10 * (1 + abs(model.bias_)) * slack
+    elif model.ties == "ignore":
         loss = np.where(tied, 0, np.maximum(0, 1 - y * z))
         value = sizes.sum()
     else:
@@ -305,11 +297,11 @@ def primal_and_dual(machine, pairs, y, cost):
     st.sampled_from(["linear", "rbf", "laplacian"]),
     st.sampled_from([1e-4, 1e-2, 1.0, 1e2, 1e4, 1e6]),
 )
-def test_returned_models_meet_their_certificate(seed, machine, kernel, C):
+def test_returned_models_meet_their_certificate(seed, model, kernel, C):
     """The objective of the returned model equals the reported one, within the reported
     gap."""
     pairs, y, weights = degenerate(np.random.default_rng(seed))
-    fitted = clone(machine).set_params(C=C, kernel=kernel)
+    fitted = clone(model).set_params(C=C, kernel=kernel)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -337,19 +329,19 @@ def test_returned_models_meet_their_certificate(seed, machine, kernel, C):
         assert objective - dual <= 3e-6 * objective
 
 
-@pytest.mark.parametrize("machine", [SVMCompare(3.0), SVMRank(3.0, ties="duplicate")])
+@pytest.mark.parametrize("model", [SVMCompare(3.0), SVMRank(3.0, ties="duplicate")])
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "laplacian"])
-def test_an_offset_of_the_items_changes_nothing(machine, kernel):
+def test_an_offset_of_the_items_changes_nothing(model, kernel):
     pairs, y = compared(11, m=60, n=30)
     moved = Pairs(pairs.items + np.array([1e5, -3e4, 7.0]), pairs.index)
     first, second = (
-        clone(machine).set_params(kernel=kernel).fit(data, y) for data in (pairs, moved)
+        clone(model).set_params(kernel=kernel).fit(data, y) for data in (pairs, moved)
     )
     expected = first.decision_function(pairs)
     np.testing.assert_allclose(second.decision_function(moved), expected, atol=1e-6)
     assert second.objective_ == pytest.approx(first.objective_, rel=1e-8)
     K = pairwise_kernels(pairs.items, metric="rbf", gamma=0.3)
-    given = clone(machine).set_params(kernel="precomputed")
+    given = clone(model).set_params(kernel="precomputed")
     first, second = (
         given.fit(Pairs(gram, pairs.index), y).objective_ for gram in (K, K + 1e6)
     )
@@ -366,10 +358,10 @@ def test_labels_without_a_pattern_give_equal_scores_exactly(seed):
     )
     y = np.repeat([1, -1, 0], [50, 50, 100])
     for C in (0.01, 1e3):
-        machine = SVMCompare(C, kernel="linear").fit(pairs, y)
-        assert machine.bias_ == pytest.approx(-1, abs=1e-6)
-        assert not machine.decision_function(pairs).any()
-        assert machine.objective_ == pytest.approx(2 * C * 100)
+        model = SVMCompare(C, kernel="linear").fit(pairs, y)
+        assert model.bias_ == pytest.approx(-1, abs=1e-6)
+        assert not model.decision_function(pairs).any()
+        assert model.objective_ == pytest.approx(2 * C * 100)
     y[:100] = np.where(pairs.differences()[:100, 0] > 0, 1, -1)
     # a small but meaningful u is not set to 0
     tiny = SVMCompare(1e-12, kernel="linear").fit(pairs, y)

@@ -33,21 +33,21 @@ def close_items(apart, spread, seed):
 def test_the_gap_includes_the_rounding_of_the_kernel(apart, spread, C, seed):
     pairs, y = close_items(apart, spread, seed)
     gamma = 1 / spread**2
-    machine = SVMCompare(C, gamma=gamma).fit(pairs, y)
+    model = SVMCompare(C, gamma=gamma).fit(pairs, y)
     items, centres = (
-        X.astype(np.longdouble) for X in (pairs.items, machine._expansion.centres)
+        X.astype(np.longdouble) for X in (pairs.items, model._expansion.centres)
     )
-    a = machine._expansion.coef * np.longdouble(-machine.bias_)
+    a = model._expansion.coef * np.longdouble(-model.bias_)
     K, own = (
         np.exp(-np.longdouble(gamma) * ((X[:, None] - centres) ** 2).sum(-1))
         for X in (items, centres)
     )
     f = K @ a
-    beta = np.longdouble(machine.bias_)
+    beta = np.longdouble(model.bias_)
     z = f[pairs.index[:, 0]] - f[pairs.index[:, 1]]
     ties = y == 0
     rows = np.concatenate(
         [beta + y[~ties] * z[~ties], -beta - z[ties], -beta + z[ties]]
     )
     objective = a @ own @ a / 2 + C * np.maximum(0, 1 - rows).sum()
-    assert abs(objective / machine.objective_ - 1) <= machine.dual_gap_ + 1e-14
+    assert abs(objective / model.objective_ - 1) <= model.dual_gap_ + 1e-14

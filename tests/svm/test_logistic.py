@@ -57,20 +57,20 @@ CASES = {
 @pytest.mark.parametrize(("seed", "alpha"), [(0, 1e-2), (1, 1e-3)])
 def test_reaches_the_exact_optimum(case, seed, alpha):
     pairs, y = compared(seed, m=2000)
-    machine = LogisticCompare(alpha, **CASES[case], tol=1e-12, random_state=seed).fit(
+    model = LogisticCompare(alpha, **CASES[case], tol=1e-12, random_state=seed).fit(
         pairs, y
     )
-    d = pairs.B.differences(machine._features(pairs.items))
+    d = pairs.B.differences(model._features(pairs.items))
     value, w, bias = exact(d, y, alpha)
-    assert machine.loss_ <= value * (1 + 1e-12)
-    assert machine.loss_ == pytest.approx(value, rel=1e-8)
-    assert machine.bias_ == pytest.approx(bias, rel=1e-3)
-    np.testing.assert_allclose(machine.weights_, w, atol=1e-3 * np.linalg.norm(w))
-    z = machine.decision_function(pairs)
+    assert model.loss_ <= value * (1 + 1e-12)
+    assert model.loss_ == pytest.approx(value, rel=1e-8)
+    assert model.bias_ == pytest.approx(bias, rel=1e-3)
+    np.testing.assert_allclose(model.weights_, w, atol=1e-3 * np.linalg.norm(w))
+    z = model.decision_function(pairs)
     expected = d @ w / -bias
     np.testing.assert_allclose(z, expected, atol=1e-3 * np.abs(expected).max())
     np.testing.assert_array_equal(
-        machine.predict(pairs), np.where(np.abs(z) > 1, np.sign(z), 0)
+        model.predict(pairs), np.where(np.abs(z) > 1, np.sign(z), 0)
     )
 
 
@@ -91,38 +91,34 @@ def test_the_gap_bounds_the_excess_of_the_loss(seed, alpha, tol, kind, weighted)
     weights = np.where(
         y == 0, 1.0, np.random.default_rng(seed).uniform(0, 1, len(y)) ** weighted
     )
-    machine = LogisticCompare(alpha, tol=tol).fit(
-        pairs, y, weights if weighted else None
-    )
-    theta = np.append(machine.weights_, machine.bias_)
+    model = LogisticCompare(alpha, tol=tol).fit(pairs, y, weights if weighted else None)
+    theta = np.append(model.weights_, model.bias_)
     loss, _ = loss_and_gradient(theta, pairs.differences(), y, weights, alpha)
     least = LogisticCompare(alpha, tol=1e-12).fit(pairs, y, weights).loss_
-    assert machine.loss_ == pytest.approx(loss, rel=1e-12)
-    assert loss * (1 - 1e-12) <= least + machine.dual_gap_ * loss
-    assert machine.dual_gap_ <= tol
-    np.testing.assert_allclose(machine.coef_, -machine.weights_ / machine.bias_)
-    scores = pairs.items @ machine.coef_
+    assert model.loss_ == pytest.approx(loss, rel=1e-12)
+    assert loss * (1 - 1e-12) <= least + model.dual_gap_ * loss
+    assert model.dual_gap_ <= tol
+    np.testing.assert_allclose(model.coef_, -model.weights_ / model.bias_)
+    scores = pairs.items @ model.coef_
     np.testing.assert_allclose(
-        machine.rank_function(pairs.items), scores, atol=1e-9 * np.abs(scores).max()
+        model.rank_function(pairs.items), scores, atol=1e-9 * np.abs(scores).max()
     )
 
 
 @pytest.mark.theorem("prop-ordinal")
 def test_the_loss_is_the_ordinal_likelihood_up_to_a_function_of_beta():
     pairs, y = compared(3, m=400)
-    machine = LogisticCompare(1e-3).fit(pairs, y)
-    z = machine.decision_function(pairs)
-    k = -machine.bias_
+    model = LogisticCompare(1e-3).fit(pairs, y)
+    z = model.decision_function(pairs)
+    k = -model.bias_
     won = expit(k * (y * z - 1))
     tied = expit(k * (1 - z)) - expit(k * (-1 - z))
     n_ties = np.count_nonzero(y == 0)
     ordinal = -np.log(np.where(y == 0, tied, won)).sum() + n_ties * np.log1p(
         -np.exp(-2 * k)
     )
-    ridge = 1e-3 / 2 * machine.weights_ @ machine.weights_
-    assert machine.loss_ - ridge == pytest.approx(
-        ordinal / (len(y) + n_ties), rel=1e-10
-    )
+    ridge = 1e-3 / 2 * model.weights_ @ model.weights_
+    assert model.loss_ - ridge == pytest.approx(ordinal / (len(y) + n_ties), rel=1e-10)
 
 
 @pytest.mark.parametrize("tie_share", [0.1, 0.25, 0.3, 0.35, 0.45])
@@ -136,23 +132,23 @@ def test_the_sign_of_the_bias_is_decided_at_beta_zero(tie_share):
         lambda w: np.logaddexp(0, -rows @ w).mean() + alpha / 2 * w @ w, np.zeros(4)
     ).x
     preferences = expit(-(rows @ w)[labels > 0]).sum()
-    machine = LogisticCompare(alpha)
+    model = LogisticCompare(alpha)
     if np.count_nonzero(y == 0) > preferences:
-        assert machine.fit(pairs, y).bias_ < 0
+        assert model.fit(pairs, y).bias_ < 0
     else:
         with pytest.raises(DegenerateBiasError, match="tie_weight"):
-            machine.fit(pairs, y)
+            model.fit(pairs, y)
         with pytest.raises(NotFittedError):
-            machine.predict(pairs)
+            model.predict(pairs)
 
 
 @pytest.mark.parametrize("alpha", [1e-6, 1e-3, 1.0])
 def test_weightier_ties_help_a_league(alpha):
     pairs, y, strength = league()
-    machine = LogisticCompare(alpha, tie_weight="least").fit(pairs, y)
-    assert machine.bias_ < 0
-    assert machine.tie_weight_ > 1
-    assert np.corrcoef(machine.rank_function(np.eye(20)), strength)[0, 1] > 0.9
+    model = LogisticCompare(alpha, tie_weight="least").fit(pairs, y)
+    assert model.bias_ < 0
+    assert model.tie_weight_ > 1
+    assert np.corrcoef(model.rank_function(np.eye(20)), strength)[0, 1] > 0.9
 
 
 def test_a_smaller_alpha_is_advised_where_it_helps():
@@ -167,18 +163,18 @@ def test_a_smaller_alpha_is_advised_where_it_helps():
 def test_constant_features_give_the_log_odds(kernel):
     pairs = Pairs(np.ones((4, 2)), [[0, 1], [1, 2], [2, 3]] * 40)
     y = [1, 0, 0] * 40
-    machine = LogisticCompare(kernel=kernel, n_components=20).fit(pairs, y)
-    assert machine.bias_ == pytest.approx(np.log(1 / 4), abs=1e-6)
-    assert not machine.weights_.any()
-    assert np.isfinite(machine.rank_function([[2.0, 3.0]])).all()
+    model = LogisticCompare(kernel=kernel, n_components=20).fit(pairs, y)
+    assert model.bias_ == pytest.approx(np.log(1 / 4), abs=1e-6)
+    assert not model.weights_.any()
+    assert np.isfinite(model.rank_function([[2.0, 3.0]])).all()
 
 
 def test_fourier_features_approximate_the_kernel():
     pairs, y = compared(5)
-    machine = LogisticCompare(
+    model = LogisticCompare(
         kernel="rbf", gamma=0.2, n_components=3000, random_state=0
     ).fit(pairs, y)
-    F = machine._features(pairs.items)
+    F = model._features(pairs.items)
     assert F.shape == (len(pairs.items), 3000)
     K = pairwise_kernels(pairs.items, metric="rbf", gamma=0.2)
     assert np.sqrt(np.mean((F @ F.T - K) ** 2)) < 2 / np.sqrt(3000)
@@ -186,9 +182,9 @@ def test_fourier_features_approximate_the_kernel():
 
 def test_the_seed_draws_the_features():
     pairs, y = compared(9)
-    machine = LogisticCompare(1e-3, **CASES["fourier"])
+    model = LogisticCompare(1e-3, **CASES["fourier"])
     one, same, other = (
-        clone(machine).set_params(random_state=s).fit(pairs, y).weights_
+        clone(model).set_params(random_state=s).fit(pairs, y).weights_
         for s in (1, 1, 2)
     )
     np.testing.assert_array_equal(one, same)
@@ -204,11 +200,9 @@ def test_an_offset_of_all_items_changes_nothing(case, gamma):
         Pairs(items + offset, pairs.index)
         for offset in (0, np.array([1e5, 0, -1e5, 3e3]))
     )
-    machine = LogisticCompare(1e-3, **CASES[case], random_state=0).set_params(
-        gamma=gamma
-    )
-    z = clone(machine).fit(here, y).decision_function(here)
-    moved = machine.fit(there, y).decision_function(there)
+    model = LogisticCompare(1e-3, **CASES[case], random_state=0).set_params(gamma=gamma)
+    z = clone(model).fit(here, y).decision_function(here)
+    moved = model.fit(there, y).decision_function(there)
     np.testing.assert_allclose(moved, z, atol=1e-6 * np.abs(z).max())
 
 
@@ -229,8 +223,8 @@ def test_many_pairs_start_from_fewer(monkeypatch, p):
     monkeypatch.setattr("preflearn.solvers.smooth_losses._BLOCK", 100)
     pairs, y = compared(14, m=1500, p=p)
     order = np.argsort(pairs.differences()[:, 0])
-    machine = LogisticCompare(1e-4, tol=1e-12).fit(pairs[order], y[order])
-    assert machine.loss_ == pytest.approx(
+    model = LogisticCompare(1e-4, tol=1e-12).fit(pairs[order], y[order])
+    assert model.loss_ == pytest.approx(
         exact(pairs.differences(), y, 1e-4)[0], rel=1e-8
     )
 
@@ -244,15 +238,15 @@ def test_features_of_any_condition(condition):
     pairs = Pairs(
         pairs.items @ (Q * np.geomspace(1, 1 / condition, 8)) @ Q.T, pairs.index
     )
-    machine = LogisticCompare(1e-6, tol=1e-9).fit(pairs, y)
+    model = LogisticCompare(1e-6, tol=1e-9).fit(pairs, y)
     flipped, labels = pairs.flipped(y)
-    peer = LogisticRegression(
+    reference = LogisticRegression(
         C=1e6 / len(labels), solver="newton-cholesky", tol=1e-10, max_iter=1000
     )
-    peer.fit(flipped.differences(), labels)
-    theta = np.append(peer.coef_[0], peer.intercept_[0])
+    reference.fit(flipped.differences(), labels)
+    theta = np.append(reference.coef_[0], reference.intercept_[0])
     loss, _ = loss_and_gradient(theta, pairs.differences(), y, np.ones(len(y)), 1e-6)
-    assert machine.loss_ == pytest.approx(loss, rel=1e-8)
+    assert model.loss_ == pytest.approx(loss, rel=1e-8)
 
 
 def test_a_gap_left_by_rounding_is_reported():
@@ -260,11 +254,11 @@ def test_a_gap_left_by_rounding_is_reported():
     0."""
     problems = [compared(seed) for seed in range(8)]
     with pytest.warns(ConvergenceWarning, match=r"1e-30.*raise alpha"):
-        machines = [
+        models = [
             LogisticCompare(1e-12, tol=1e-30).fit(pairs, y) for pairs, y in problems
         ]
-    assert max(machine.dual_gap_ for machine in machines) < 1e-6
+    assert max(model.dual_gap_ for model in models) < 1e-6
     pairs, y = problems[0]
-    assert machines[0].loss_ == pytest.approx(
+    assert models[0].loss_ == pytest.approx(
         exact(pairs.differences(), y, 1e-12)[0], rel=1e-6
     )

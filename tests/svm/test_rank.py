@@ -28,9 +28,9 @@ def test_scored_items_are_the_pairs_of_from_scores(ties):
     """This includes ties. Only the order of scores matters, and query ids can be of any
     sortable type."""
     X, y, qid = scored(3, queries=2, ties=True)
-    machine = SVMRank(2.0, gamma=0.4, ties=ties)
-    expected = clone(machine).fit(*Pairs.from_scores(X, y, qid, ties="keep"))
-    found = clone(machine).fit(X, np.exp(y / 9), np.array(["b", "a"])[qid])
+    model = SVMRank(2.0, gamma=0.4, ties=ties)
+    expected = clone(model).fit(*Pairs.from_scores(X, y, qid, ties="keep"))
+    found = clone(model).fit(X, np.exp(y / 9), np.array(["b", "a"])[qid])
     np.testing.assert_allclose(
         found.rank_function(X), expected.rank_function(X), atol=1e-8
     )
@@ -46,7 +46,7 @@ def test_the_c_of_the_path_has_the_least_mean_error_of_its_folds(seed, kernel, t
     X, y, _ = scored(seed, n=20, ties=True)
     items = rbf_kernel(X, gamma=0.2) if kernel == "precomputed" else X
     pairs, labels = Pairs.from_scores(items, y, ties="keep")
-    machine = SVMRank("path", kernel, gamma=0.2, ties=ties, random_state=seed).fit(
+    model = SVMRank("path", kernel, gamma=0.2, ties=ties, random_state=seed).fit(
         pairs, labels
     )
     rows = np.flatnonzero(labels)
@@ -78,15 +78,15 @@ def test_the_c_of_the_path_has_the_least_mean_error_of_its_folds(seed, kernel, t
         )
 
     least = min(error(lam) for curve in curves for lam in curve.lambdas)
-    lam = 1 / machine.C_
-    assert error(lam) == pytest.approx(least) == pytest.approx(machine.curve_.loss)
+    lam = 1 / model.C_
+    assert error(lam) == pytest.approx(least) == pytest.approx(model.curve_.loss)
     path = ranksvm_path(pairs[rows], signs, kernel, gamma=0.2, lambda_min=lam / 2)
     of_path = path.decision_function(lam, items)
-    r = machine.rank_function(items)
+    r = model.rank_function(items)
     np.testing.assert_allclose(
         r - r.mean(), of_path - of_path.mean(), atol=1e-6 * np.abs(r).max()
     )
-    again = machine.set_params(C=machine.C_).fit(pairs, labels)
+    again = model.set_params(C=model.C_).fit(pairs, labels)
     np.testing.assert_array_equal(again.rank_function(items), r)
     assert again.curve_ is None
 
@@ -106,13 +106,13 @@ def test_a_choice_at_the_end_of_the_range_warns(seed, bounded):
     X = rng.normal(size=(15, 5))
     y = X @ rng.normal(size=5) + 0.5 * rng.normal(size=15)
     with warnings.catch_warnings(record=True) as caught:
-        machine = SVMRank("path", "linear").fit(X, y)
+        model = SVMRank("path", "linear").fit(X, y)
     at_the_end = [
         warning.filename for warning in caught if warning.category is ConvergenceWarning
     ]
     # the warning names the line of the call of `fit`
     assert at_the_end == [__file__] * bounded
-    assert (machine.curve_.lam < machine.curve_.lambdas[-1]) == bounded
+    assert (model.curve_.lam < model.curve_.lambdas[-1]) == bounded
 
 
 def test_the_path_has_the_width_of_the_machine():

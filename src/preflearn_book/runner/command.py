@@ -216,9 +216,9 @@ def _record(chapter: str, yes: bool, dry: bool, parameters: Any, **options: Any)
     writes. If the full run of a chapter reads the results of a sweep, the command
     computes the missing points of the sweep first.
 
-    Chapter 17 can record some learners only, for example with -p learners "Elo; Glicko".
-    Then the sweep is not run. The chapter computes the rows of these learners and merges
-    them into the recorded tables.
+    For chapter 17, you can record some learners only, for example with -p learners
+    "Elo; Glicko". Then the command runs no sweep. It computes the rows of these learners
+    and merges them into the recorded tables.
     """
     from preflearn_book.runner.build import record_chapter
 
@@ -247,7 +247,7 @@ def _record(chapter: str, yes: bool, dry: bool, parameters: Any, **options: Any)
     help="Folder of the results. Default: _build/sweeps/CHAPTER.",
 )
 @_parameter_option(
-    "Values of a notebook parameter: a list, or a range without its end. Repeatable."
+    "Values of a notebook parameter: a list such as 1,2,5, or a range such as 0:20. Repeatable."
 )
 @_execution_options
 def _sweep(
@@ -339,10 +339,11 @@ def _report(
       preflearn report votes.csv --judgements -p first model_a \\
           -p second model_b -p outcome winner -p judge who
 
-    Without --matches and --judgements, the parameters judge and features mean judgments;
-    time, neutral, and pair mean matches. If you pass none of them, the file contains
-    matches if it has a column with dates or times and no column "judge". Any other file
-    contains judgments.
+    Without --matches and --judgements, the parameters choose the report: judge and
+    features choose the report on judgments; time, neutral, and pair choose the report
+    on matches. If you pass none of these parameters, a file that has a column with dates
+    or times and no column "judge" gets the report on matches. Any other file gets the
+    report on judgments.
 
     \b
     Parameters of both reports (-p NAME VALUE):
