@@ -160,9 +160,20 @@ def _jupyter_book(clone, *arguments):
     return sentence, re.search("`(.*?)`", sentence)[1]
 
 
-def _comparisons(options):
-    """Return a file of 30 rows with the columns that the options of a report name."""
+RACE_COLUMNS = shlex.split("-p event race -p player driver -p place place")
+
+
+def _rows(options):
+    """Return a file of 30 rows with the columns that the options of a report name.
+
+    A report on races that names no columns finds them.
+    """
+    if "-p" not in options:
+        options = [*options, *RACE_COLUMNS]
     columns = {
+        "event": [f"race {k // 3}" for k in range(30)],
+        "player": ["Ann", "Bob", "Cy"] * 10,
+        "place": ["1", "2", "3"] * 10,
         "first": ["Ann", "Bob", "Cy"] * 10,
         "second": ["Bob", "Cy", "Ann"] * 10,
         "time": [f"2024-01-{day:02}" for day in range(1, 31)],
@@ -202,7 +213,7 @@ def test_a_command_works_in_a_fresh_clone(words, clone, monkeypatch, capsys):
             ).read_bytes()
             (clone / "games.csv").unlink()
         case ["preflearn", "report", file, *options] if file != "--help":
-            (clone / file).write_text(_comparisons(options))
+            (clone / file).write_text(_rows(options))
             with pytest.raises(ReachedError):
                 main(list(words[1:]))
         case ["preflearn", *arguments]:

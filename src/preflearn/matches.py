@@ -60,7 +60,7 @@ _MAX_BARE_WINS = 3  # up to this number of 1s, no warning that 0 may mean a loss
 _LABELS = -1, 0, 0.5, 1
 # Codes that replace a rank, for players who started and who did not start.
 _STARTED_CODES = ("DNF", "DQ", "DSQ", "NC", "EX", "OTL", "RET", "R", "D", "E", "N")
-_NOT_STARTED_CODES = ("DNS", "DNQ", "DNPQ", "WD", "W", "F")
+NOT_STARTED_CODES = ("DNS", "DNQ", "DNPQ", "WD", "W", "F")
 # pandas' inferred types of columns with dates
 _DATE_TYPES = "string", "date", "datetime", "datetime64"
 
@@ -917,8 +917,8 @@ def _read_ranks(frame: pd.DataFrame, column: str, unranked: str) -> Floats:
     numbers = np.array(pd.to_numeric(pd.Series(texts), errors="coerce"), float)
     is_number = np.isfinite(numbers)
     is_started = np.isin(texts, _STARTED_CODES)
-    is_code = is_started | np.isin(texts, _NOT_STARTED_CODES)
-    expected = f"a rank, or one of {', '.join(_STARTED_CODES + _NOT_STARTED_CODES)}"
+    is_code = is_started | np.isin(texts, NOT_STARTED_CODES)
+    expected = f"a rank, or one of {', '.join(_STARTED_CODES + NOT_STARTED_CODES)}"
     given = values.to_numpy(object)
     raise_if_any(~is_number & ~is_code, given, name, expected)
     if unranked == "raise":

@@ -325,6 +325,7 @@ class Problem:
             "PlackettLuce.fit.rankings": [list(names), [names[1], names[0]]],
             "next_pairs.n": 2,
             "PlackettLuce.fit.sample_weight": [1.0, 2.0],
+            "PlackettLuce.fit.unranked": [[], []],
             "bootstrap.model": Davidson(),
             "n_draws": 3,
             "next_pairs.model": Davidson(0.1).fit(*of_pairs),

@@ -2,11 +2,12 @@
 Davidson's model."""
 
 import warnings
-from itertools import combinations
+from itertools import combinations, permutations
 
 import choix
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from preflearn.core import NotIdentifiedWarning
@@ -146,6 +147,47 @@ def test_errors_are_those_of_second_differences_of_the_likelihood(ties):
     np.testing.assert_allclose(
         model.standard_errors(pairs), np.sqrt(variance), rtol=1e-4
     )
+
+
+def test_unranked_items_have_the_likelihood_of_all_their_orders():
+    rankings = drawn(6, n=5, m=30, length=5)
+    first = [r[: 1 + k % 4] for k, r in enumerate(rankings)]
+    last = [r[1 + k % 4 :] for k, r in enumerate(rankings)]
+    model = PlackettLuce(0.2).fit(first, unranked=last)
+    assert model.tie_weights_ == {1: 1.0}
+
+    def value(theta):
+        total = 0.1 * theta @ theta
+        for ranked, rest in zip(first, last, strict=True):
+            orders = [[*ranked, *order] for order in permutations(rest)]
+            logs = [log_likelihood([order], theta, {1: 1.0}) for order in orders]
+            total -= np.logaddexp.reduce(logs)
+        return total
+
+    best = minimize(value, np.zeros(5), tol=1e-9)
+    np.testing.assert_allclose(model.coef_, best.x, atol=1e-4)
+    assert model.objective_ == pytest.approx(value(model.coef_), rel=1e-10)
+    variance = np.diag(best.hess_inv)[0] + np.diag(best.hess_inv)[1]
+    variance -= 2 * best.hess_inv[0, 1]
+    assert model.standard_errors([(0, 1)])[0] == pytest.approx(
+        np.sqrt(variance), rel=0.05
+    )
+
+
+def test_unranked_items_are_worse_than_the_ranked_ones_only():
+    with pytest.warns(NotIdentifiedWarning, match=r"\['d'\] never won"):
+        PlackettLuce().fit(
+            [["a", "b"], ["b", "a"], ["c", "a"]], unranked=[["c"], ["d"], []]
+        )
+    for unranked, words in (
+        ([["c"]], "of which there are 2"),
+        (["c", "d"], "'c'"),
+        ([["a"], []], "once"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            PlackettLuce().fit([["a", "b"], ["b", "a"]], unranked=unranked)
+    with pytest.raises(ValueError, match="at least one item"):
+        PlackettLuce().fit([["a", "b"], []], unranked=[[], ["c"]])
 
 
 def test_a_long_ranking_among_short_ones_is_fitted_as_choices_one_by_one():

@@ -109,12 +109,12 @@ def test_data_commands_report_each_data_set(monkeypatch, capsys):
     assert main(["data", "verify", "sushi", "nba"]) == 1
 
 
-def test_help_of_report_lists_the_parameters_of_both_templates(capsys):
+def test_help_of_report_lists_the_parameters_of_all_templates(capsys):
     assert main(["report", "--help"]) == 0
     lines = re.findall(r"^    (\w+)  ", capsys.readouterr().out, re.MULTILINE)
     notebooks = Path(__file__).parents[2] / "notebooks"
     found = set()
-    for name in ("use_matches", "use_judgements"):
+    for name in ("use_matches", "use_judgements", "use_races"):
         found |= set(declared(json.loads((notebooks / f"{name}.ipynb").read_text())))
     assert set(lines) == found - {"data"}
 

@@ -26,6 +26,7 @@ from preflearn.matches import Matches
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson
 from preflearn.ratings import Elo
+from preflearn_book.penalty import penalty_by_evidence
 from preflearn_book.runner import execution
 from preflearn_book.runner.command import main
 from preflearn_book.runner.execution import Result
@@ -34,7 +35,7 @@ from preflearn_book.runner.records import filled
 from preflearn_book.sentences import agreement_sentence, between
 
 ROOT = Path(__file__).parents[2]
-TEMPLATES = ["use_matches", "use_judgements"]
+TEMPLATES = ["use_matches", "use_judgements", "use_races"]
 SIDES = ["-p", "first", "home", "-p", "second", "away"]
 MATCHES = [*SIDES, "-p", "time", "day", "-p", "outcome", "result"]
 WINNER_FIRST = [*SIDES, "-p", "time", "day", "-p", "outcome", "first won"]
@@ -122,7 +123,11 @@ def tastes(n=80):
 
 @pytest.mark.parametrize(
     "template",
-    [pytest.param("use_matches", marks=pytest.mark.nightly), "use_judgements"],
+    [
+        pytest.param("use_matches", marks=pytest.mark.nightly),
+        "use_judgements",
+        "use_races",
+    ],
 )
 def test_a_template_runs_on_its_example(template):
     chapter = Chapter(ROOT / "notebooks" / f"{template}.ipynb")
@@ -353,6 +358,7 @@ def test_scores_at_equal_features_have_the_intervals_of_their_own_model(here):
     y = np.where(better == "left", 1, -1)
     names = {"Davidson": Davidson, "Pairs": Pairs, "sparse": sparse, "y": y, "n": 4}
     names |= {"cluster": None, "LOOSE": 10.0, "stats": stats}
+    names["penalty_by_evidence"] = penalty_by_evidence
     pairs = Pairs(sparse.csr_array(rows), pairs.index)
     spread = run_cells("use_judgements", "def effects(", **names)["spread"]
     model = Davidson(spread(pairs)).fit(pairs, y)
@@ -392,6 +398,7 @@ def test_intervals_of_features_without_effect_exclude_0_in_5_percent_of_cases():
             "sparse": sparse,
             "stats": stats,
             "LOOSE": 10.0,
+            "penalty_by_evidence": penalty_by_evidence,
         }
         names |= {"cluster": rng.integers(12, size=m), "y": y, "n": n}
         names = run_cells("use_judgements", "def effects(", **names)
@@ -676,7 +683,9 @@ def races():
 
 
 WRONG = [
-    (races(), [], r"one row per participant.*rank_races.py own.csv race driver place"),
+    (races(), ["--races", "-p", "event", "gp"], "'gp' not found"),
+    (races(), ["-p", "retired", "first"], "'first'.*'leave_out'"),
+    (races()[:12], [], "3 events.* 5"),
     (games().assign(rank=1), ["-p", "first", "host"], "'host' not found"),
     (games(), [], "home, away, day, result.*-p first"),
     (games(), [*SIDES, "-p", "outcome", "result"], "-p time.*--judgements"),
@@ -713,6 +722,57 @@ def test_what_is_wrong_with_a_file_is_one_line_and_the_report_stays(
     assert message.count("\n") == 1
     assert " in cell " not in message
     assert (here / "own_report.html").read_text() == "before"
+
+
+def test_a_report_on_races_ranks_and_forecasts_by_name(here, capsys):
+    """Names and texts are data: Markdown, formulas, and HTML are shown as written."""
+    names = {"Ann": "<b>Ann</b>", "Bob": "$b_1$", "Cy": "*Cy*_x", "DNF": "`D`<i>"}
+    to_come = [("final", name, "") for name in ("Ann", "Bob", "Cy", "New")]
+    future = pd.DataFrame(to_come, columns=["race", "driver", "place"])
+    page = make_report(pd.concat([races(), future]).replace(names), [])
+    printed = capsys.readouterr().out
+    assert "columns 'race', 'driver', 'place'" in printed
+    assert "-p retired leave_out" in printed
+    visible = {
+        name: text.replace("<", "&lt;").replace(">", "&gt;")
+        for name, text in names.items()
+    }
+    drivers = {visible[name] for name in ("Ann", "Bob", "Cy")}
+    standings = rows_of(page, "Standings")
+    assert {row[1] for row in standings[1:]} == {*drivers, "Dee"}
+    chances = rows_of(page, "Who wins the next race?")
+    assert {row[0] for row in chances[1:]} == {*drivers, "New"}
+    assert sum(float(row[1]) for row in chances[1:]) == pytest.approx(100, abs=2)
+    assert sum(float(row[3]) for row in chances[1:]) == pytest.approx(300, abs=2)
+    assert "Without a past event" in page
+    assert f"{visible['DNF']} (20)" in page
+    assert not re.search(r"<b>Ann|<i>|<script", page)
+    assert page.count("<details>") == page.count("</details>") == 2
+    command = re.search(r"<code>(preflearn report own.csv --races [^<]*)</code>", page)
+    assert main(command[1].split()[1:]) == 0
+
+
+@pytest.mark.parametrize("retired", ["last", "leave_out"])
+def test_groups_of_races_and_retirements_are_named(here, retired):
+    others = {"Ann": "Eve", "Bob": "Fay", "Cy": "Gus", "Dee": "Hal"}
+    frame = pd.concat(
+        [races(), races().replace(others).replace(r"^r", "s", regex=True)]
+    )
+    to_come = [("final", name, "") for name in ("Ann", "Eve")]
+    future = pd.DataFrame(to_come, columns=["race", "driver", "place"])
+    page = make_report(
+        pd.concat([frame, future]), ["--races", "-p", "retired", retired]
+    )
+    assert "form 2 groups that never met" in page
+    assert "4 participants of group 1" in page
+    assert "no forecast is possible" in page
+    assert f"retired={retired}" in page
+    assert "Note: " not in page
+    rows = rows_of(page, "Standings")[1:]
+    assert [row[:2] for row in rows] == [[k, r] for k in "12" for r in "1234"]
+    for group in (rows[:4], rows[4:]):
+        scores = [float(row[3].replace("−", "-")) for row in group]
+        assert sum(scores) == pytest.approx(0, abs=0.03)
 
 
 def test_templates_are_installed_where_a_report_looks_for_them():

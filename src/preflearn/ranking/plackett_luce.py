@@ -11,7 +11,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, Self
 
@@ -64,7 +64,9 @@ class PlackettLuce(Uncertain, BaseEstimator):
     where delta_1 = 1, D is the size of the largest tie in the data, and delta is 0 for
     sizes that do not occur. Without ties this is the model of [Luce1959]_. For two
     items it is Davidson's model with nu = delta_2. The fit minimizes alpha/2
-    theta·theta minus the log-likelihood.
+    theta·theta minus the log-likelihood. Items that come after all others in unknown
+    order, such as the drivers of a race who did not finish, are not tied: pass them as
+    `unranked`.
 
     Parameters
     ----------
@@ -113,7 +115,10 @@ class PlackettLuce(Uncertain, BaseEstimator):
         self.alpha = alpha
 
     def fit(
-        self, rankings: Iterable[Sequence[Any]], sample_weight: ArrayLike | None = None
+        self,
+        rankings: Iterable[Sequence[Any]],
+        sample_weight: ArrayLike | None = None,
+        unranked: Iterable[Collection[Any]] | None = None,
     ) -> Self:
         """Maximize the penalized likelihood.
 
@@ -125,6 +130,9 @@ class PlackettLuce(Uncertain, BaseEstimator):
             contains tied items.
         sample_weight : array-like, optional
             Nonnegative weights of the rankings.
+        unranked : sequence of collections, optional
+            For each ranking, further items that are worse than all of its items, in
+            unknown order: the sequence of choices ends before them.
 
         Returns
         -------
@@ -133,8 +141,9 @@ class PlackettLuce(Uncertain, BaseEstimator):
         Raises
         ------
         ValueError
-            If `rankings` is not a sequence, a ranking contains an item twice, no
-            ranking has two items that are not tied, or names cannot be sorted.
+            If `rankings` is not a sequence, a ranking contains an item twice, also
+            among its unranked items, no ranking has two items that are not tied, or
+            names cannot be sorted.
 
         Warns
         -----
@@ -147,6 +156,12 @@ class PlackettLuce(Uncertain, BaseEstimator):
         alpha = check_number(self, "alpha", positive=True, most=LARGEST)
         expected = "a list of rankings, each a list of names, best first"
         sets = [_sets(row) for row in check_list(rankings, "rankings", expected)]
+        last = _unranked(unranked, len(sets))
+        # An empty ranking stays empty, and is an error.
+        sets = [
+            [*row, rest] if row and rest else row
+            for row, rest in zip(sets, last, strict=True)
+        ]
         flat = [list(chain.from_iterable(ranking)) for ranking in sets]
         good = any(len(ranking) > 1 for ranking in sets)
         require(
@@ -159,7 +174,8 @@ class PlackettLuce(Uncertain, BaseEstimator):
         self.items_ = _sorted_names(sets, flat)
         n = len(self.items_)
         self._place = {name: k for k, name in enumerate(self.items_)}
-        data, kinds = _choices(sets, flat, self._place, weights)
+        n_last = np.array([len(rest) for rest in last], dtype=np.int64)
+        data, kinds = _choices(sets, flat, self._place, weights, n_last)
         if alpha < INFORMATIVE_PENALTY:
             model = f"PlackettLuce(alpha={alpha:g})"
             _warn_if_not_identified(model, self.items_, data)
@@ -245,6 +261,19 @@ def _sets(ranking: Any) -> list[list[Hashable]]:
     return places
 
 
+def _unranked(unranked: Any, m: int) -> list[list[Hashable]]:
+    """Return the unranked items of each of m rankings."""
+    if unranked is None:
+        return [[]] * m
+    expected = "one list of items for each ranking"
+    rows = check_list(unranked, "unranked", expected)
+    require(len(rows) == m, unranked, "unranked", f"{expected}, of which there are {m}")
+    for row in rows:
+        is_collection = isinstance(row, (tuple, list, set, frozenset))
+        require(is_collection, row, "an entry of unranked", "a list of items")
+    return [list(row) for row in rows]
+
+
 def _sorted_names(
     sets: list[list[list[Hashable]]], flat: list[list[Hashable]]
 ) -> list[Any]:
@@ -268,7 +297,7 @@ class _Choices(NamedTuple):
 
     start: Ids  # (m + 1,)
     item: Ids  # item numbers, best first
-    size: Ids  # number of items in the tie that contains this item
+    size: Ids  # number of items in the tie that contains this item; 0 if unranked
     begins: NDArray[np.bool_]  # whether the item is the first of its tie
     weights: Floats  # (m,) weights of the rankings
 
@@ -278,8 +307,12 @@ def _choices(
     flat: list[list[Hashable]],
     place: Mapping[Any, int],
     weights: Floats,
+    n_last: Ids,
 ) -> tuple[_Choices, Ids]:
-    """Return rankings as compressed rows, and the sizes of ties in them, from 1 on."""
+    """Return rankings as compressed rows, and the sizes of ties in them, from 1 on.
+
+    The last n_last items of a ranking are unranked.
+    """
     lengths = [len(names) for names in flat]
     start = np.concatenate([[0], np.cumsum(lengths)])
     names = chain.from_iterable(flat)
@@ -288,6 +321,10 @@ def _choices(
     size = np.repeat(tied, tied)
     begins = np.zeros(len(item), dtype=bool)
     begins[np.cumsum(tied) - tied] = True
+    behind = np.repeat(start[1:], lengths) - np.arange(len(item))  # 1 for the last item
+    is_unranked = behind <= np.repeat(n_last, lengths)
+    size[is_unranked] = 0
+    begins[is_unranked] = False
     used = begins & np.repeat(weights > 0, lengths)
     kinds = np.union1d(1, size[used])
     return _Choices(start, item, size, begins, weights), kinds
@@ -296,14 +333,18 @@ def _choices(
 def _warn_if_not_identified(model: str, items: list[Any], data: _Choices) -> None:
     """Warn if groups never meet, or some items never lose to the others.
 
-    It suffices to compare each item with the next one of its ranking, tied or not.
+    It suffices to compare each item with the next one of its ranking, tied or not, and
+    each unranked item with the last one that is ranked.
     """
     weight = np.repeat(data.weights, np.diff(data.start))
     later = weight > 0
     later[data.start[:-1]] = False
     later = np.flatnonzero(later)
-    index = np.column_stack([data.item[later - 1], data.item[later]])
-    labels = 1 * data.begins[later]
+    is_ranked = data.size > 0
+    place = np.arange(len(is_ranked))
+    before = np.maximum.accumulate(np.where(is_ranked, place, 0))[later - 1]
+    index = np.column_stack([data.item[before], data.item[later]])
+    labels = 1 * (data.begins[later] | ~is_ranked[later])
     warn_if_not_identified(model, items, index, labels, remedy=_REMEDY)
 
 
@@ -396,9 +437,11 @@ def _ranking_loss(work, kinds, first, L, size, begins):
             total[i, 1] += delta * (E[c, i, k, 1] + scores[L + c, 1] * e)
     value = 0.0
     for i in range(L):
-        slopes[i, 0] = -1.0 / size[first + i]
+        slopes[i, 0] = 0.0
         slopes[i, 1] = 0.0
-        value -= (scores[i, 0] - top) / size[first + i]
+        if size[first + i] > 0:  # the choices end before the unranked items
+            slopes[i, 0] = -1.0 / size[first + i]
+            value -= (scores[i, 0] - top) / size[first + i]
         if begins[first + i]:
             value += np.log(total[i, 0])
     for c in range(len(kinds)):

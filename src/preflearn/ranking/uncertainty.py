@@ -122,6 +122,19 @@ class Uncertain(ABC):
         parts = [rows[k : k + _BLOCK] for k in range(0, rows.shape[0], _BLOCK)]
         return mean, np.concatenate([np.diag(covariance_of(part)) for part in parts])
 
+    def covariance(self, pairs: Any = None) -> Floats:
+        """Compute the covariance of the centered scores, or of differences of pairs.
+
+        Use it to draw scores that are uncertain together, for example for the chance to
+        win a race. With `pairs`, as in `standard_errors`, differences of pairs replace
+        the scores.
+
+        Returns
+        -------
+        covariance : ndarray of shape (n, n), or (m, m)
+        """
+        return self._covariance(pairs)[1]
+
     def standard_errors(self, pairs: Any = None) -> Floats:
         """Compute standard errors of centered scores, or of differences of pairs.
 

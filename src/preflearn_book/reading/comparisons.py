@@ -1,4 +1,4 @@
-"""Tables of matches and of judgments for the report templates."""
+"""Tables of matches, judgments, and races for the report templates."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from preflearn_book.reading.columns import (
     read_flags,
     read_numbers,
 )
-from preflearn_book.reading.formats import read_file
+from preflearn_book.reading.formats import table_of
 from preflearn_book.reading.labels import code_span, escape_markdown
 from preflearn_book.reading.names import note_similar_names, read_names, read_pair
 from preflearn_book.reading.outcomes import FIRST_WON, Outcomes, Sides, read_outcomes
-from preflearn_book.reading.rankings import check_is_not_rankings
+from preflearn_book.reading.races import LAST, RaceFile, find_race_columns, load_races
 from preflearn_book.reading.times import TimeScale, find_time_columns, read_times
 from preflearn_book.sentences import counted
 
@@ -61,6 +61,10 @@ class Columns:
         Format of dates, or "".
     pair : str
         Two names, "ONE - OTHER", or "".
+    event, player, place : str
+        Columns of races; "" decides by titles and values. See `load_races`.
+    retired : {"last", "leave_out"}
+        Treatment of participants of races whose place is a text.
     """
 
     first: str = "first"
@@ -75,6 +79,10 @@ class Columns:
     until: str = ""
     time_format: str = ""
     pair: str = ""
+    event: str = ""
+    player: str = ""
+    place: str = ""
+    retired: str = LAST
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Columns:
@@ -147,11 +155,12 @@ class JudgementFile:
 
 
 def guess_kind(table: UserTable, parameters: Mapping[str, Any]) -> str:
-    """Whether a file holds "matches" or "judgements".
+    """Whether a file holds "matches", "judgements", or "races".
 
-    Parameters that only one template has decide; then a column "judge" means judgments,
-    and a column with times means matches. A file without times holds judgments, or
-    undated matches, which have the same report.
+    Parameters that only one template has decide. Then a file without columns for two
+    sides, but with an event, a participant, and a place, holds races; a column "judge"
+    means judgments; and a column with times means matches. A file without times holds
+    judgments, or undated matches, which have the same report.
 
     Examples
     --------
@@ -162,13 +171,19 @@ def guess_kind(table: UserTable, parameters: Mapping[str, Any]) -> str:
     'judgements'
     """
     given = set(parameters)
+    if given & {"event", "player", "place", "retired"}:
+        return "races"
     if given & {"judge", "features"}:
         return "judgements"
     if given & {"time", "neutral", "pair"}:
         return "matches"
+    columns = Columns.of(parameters)
+    has_sides = columns.first in table and columns.second in table
+    if not has_sides and find_race_columns(table) is not None:
+        return "races"
     if "judge" in table:
         return "judgements"
-    has_times = Columns.time in table or _time_columns(table, Columns.of(parameters))
+    has_times = Columns.time in table or _time_columns(table, columns)
     return "matches" if has_times else "judgements"
 
 
@@ -178,17 +193,14 @@ def _time_columns(table: UserTable, columns: Columns) -> list[str]:
     return find_time_columns(table, used | set(columns.outcome.split(" - ")))
 
 
-def _table_of(data: str | Path | UserTable) -> UserTable:
-    if isinstance(data, UserTable):
-        return data
-    return read_file(data)
-
-
 def load(
     data: str | Path | UserTable, kind: str, columns: Columns
-) -> MatchFile | JudgementFile:
-    """Read a file, or its rows, as matches or as judgments."""
-    table = _table_of(data)
+) -> MatchFile | JudgementFile | RaceFile:
+    """Read a file, or its rows, as matches, judgments, or races."""
+    table = table_of(data)
+    if kind == "races":
+        names = columns.event, columns.player, columns.place
+        return load_races(table, *names, columns.retired)
     if kind == "judgements":
         return load_judgements(table, columns)
     return load_matches(table, columns)
@@ -204,7 +216,7 @@ def load_matches(data: str | Path | UserTable, columns: Columns) -> MatchFile:
     OSError
         If there is no such file.
     """
-    raw = _table_of(data)
+    raw = table_of(data)
     sides = _read_sides(raw, columns)
     _note_copies(raw, sides)
     candidates = _time_columns(raw, columns)
@@ -256,7 +268,7 @@ def load_judgements(data: str | Path | UserTable, columns: Columns) -> Judgement
     OSError
         If there is no such file.
     """
-    raw = _table_of(data)
+    raw = table_of(data)
     sides = _read_sides(raw, columns)
     outcomes = read_outcomes(raw, columns.outcome, sides, columns.counts)
     table = pd.DataFrame({"first": sides.first, "second": sides.second})
@@ -294,8 +306,6 @@ def load_judgements(data: str | Path | UserTable, columns: Columns) -> Judgement
 
 
 def _read_sides(raw: UserTable, columns: Columns) -> Sides:
-    if columns.first not in raw or columns.second not in raw:
-        check_is_not_rankings(raw)
     first = read_names(raw, columns.first, "first")
     second = read_names(raw, columns.second, "second")
     expected = f"a name that differs from that in column {columns.first!r}"

@@ -60,6 +60,13 @@ def read_file(path: Path | str) -> UserTable:
     return read_content(path.read_bytes(), path.name)
 
 
+def table_of(data: str | Path | UserTable) -> UserTable:
+    """A table as it is, or the table in a file."""
+    if isinstance(data, UserTable):
+        return data
+    return read_file(data)
+
+
 def read_content(content: bytes, source: str) -> UserTable:
     """Read the bytes of a file as a table of texts; see `read_file`."""
     if content.startswith(b"\x1f\x8b"):

@@ -287,7 +287,7 @@ def _sweep(
 
 
 @_preflearn.command(
-    "report", short_help="Write a report on a file of matches or judgments."
+    "report", short_help="Write a report on a file of matches, judgments, or races."
 )
 @click.argument(
     "data",
@@ -313,6 +313,12 @@ def _sweep(
     help="The file contains judgments, such as votes, with or without judges.",
 )
 @click.option(
+    "--races",
+    "kind",
+    flag_value="races",
+    help="The file contains races: one row per participant of an event.",
+)
+@click.option(
     "--output",
     type=Path,
     metavar="FILE",
@@ -326,10 +332,11 @@ def _report(
     output: Path | None,
     parameters: Any,
 ) -> int:
-    """Write a report on DATA, a file of matches or judgments, as one HTML page.
+    """Write a report on DATA, a file of matches, judgments, or races, as one HTML page.
 
     DATA is a CSV, JSON, JSON lines, Parquet, or .xlsx file with one row per comparison,
-    optionally compressed by gzip. Use - to read standard input.
+    or one row per participant of a race, optionally compressed by gzip. Use - to read
+    standard input.
 
     \b
     Examples:
@@ -338,15 +345,24 @@ def _report(
           -p time date -p outcome result
       preflearn report votes.csv --judgements -p first model_a \\
           -p second model_b -p outcome winner -p judge who
+      preflearn report races.csv
 
-    Without --matches and --judgements, the parameters choose the report: judge and
-    features choose the report on judgments; time, neutral, and pair choose the report
-    on matches. If you pass none of these parameters, a file that has a column with dates
-    or times and no column "judge" gets the report on matches. Any other file gets the
-    report on judgments.
+    Without --matches, --judgements, and --races, the parameters choose the report: judge
+    and features choose the report on judgments; time, neutral, and pair choose the report
+    on matches; event, player, place, and retired choose the report on races. If you pass
+    none of these parameters, a file that has columns with an event, a participant, and a
+    place gets the report on races. A file that has a column with dates or times and no
+    column "judge" gets the report on matches. Any other file gets the report on
+    judgments.
 
     \b
-    Parameters of both reports (-p NAME VALUE):
+    Parameters of all reports (-p NAME VALUE):
+      n_next       number of forecasts, or of pairs to compare next
+      profile      quick or full (more computation)
+      seed         random seed
+
+    \b
+    Parameters of the reports on matches and on judgments:
       first        column with the first side, such as the home team
       second       column with the second side
       outcome      column with the winner, tie, 1/0/-1, H/D/A, or 3-0; or two
@@ -358,10 +374,7 @@ def _report(
       advantage    whether the first side has an advantage, such as playing at
                    home: yes, no, or auto (if the data show one)
       until        last date or number to learn from; later matches are forecast
-      n_next       number of forecasts, or of pairs to compare next
       time_format  format of the dates if they are ambiguous, as in %d/%m/%Y
-      profile      quick or full (more computation)
-      seed         random seed
 
     \b
     Parameters of the report on matches:
@@ -379,6 +392,16 @@ def _report(
       features     features of both sides: length stands for the columns
                    first_length and second_length
       time         column with dates or numbers, needed only with until
+
+    \b
+    Parameters of the report on races:
+      event        column with the event, such as the race
+      player       column with the participant
+      place        column with the place, where 1 is best; the columns are
+                   found by titles and values if you do not name them
+      retired      participants whose place is a text, such as DNF: last
+                   (default) ranks them after all others of their event,
+                   leave_out leaves them out
     """
     from preflearn_book.runner.report import (
         EXAMPLE_COLUMNS,
@@ -388,9 +411,9 @@ def _report(
 
     named = _named(parameters)
     if example:
-        if data is not None or kind == "judgements":
+        if data is not None or kind in ("judgements", "races"):
             raise ValueError(
-                "--example writes its own file of matches; leave out DATA and --judgements"
+                "--example writes its own file of matches; leave out DATA, --judgements, and --races"
             )
         data = write_example(Path())
         named = EXAMPLE_COLUMNS | named

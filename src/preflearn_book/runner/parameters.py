@@ -130,7 +130,7 @@ def report_command(data: str, kind: str, given: Mapping[str, Any]) -> str:
     ----------
     data : str
         Name of the file; "" if the user has to insert it.
-    kind : {"--matches", "--judgements"}
+    kind : {"--matches", "--judgements", "--races"}
     given : mapping of str to object
 
     Examples

@@ -12,6 +12,7 @@ from typing import Any
 
 from preflearn_book.reading.comparisons import Columns, guess_kind, load
 from preflearn_book.reading.formats import read_file
+from preflearn_book.reading.races import RaceFile
 from preflearn_book.runner.files import check_writable, write_atomically
 from preflearn_book.runner.project import Chapter
 from preflearn_book.runner.records import filled, project_file
@@ -64,7 +65,7 @@ def write_report(
         The user's file; a pipe, such as /dev/stdin or "-", is read once.
     parameters : dict of str to str
         Parameters of the template, such as column names.
-    kind : {"", "matches", "judgements"}
+    kind : {"", "matches", "judgements", "races"}
         Kind of the rows; "" decides by the columns and the parameters.
     path : Path or None
         Output file; None means NAME_report.html in the current folder.
@@ -128,7 +129,10 @@ def _report_on(data: Path, parameters: dict[str, str], kind: str, path: Path) ->
     kind = kind or guess_kind(table, parameters)
     template = Chapter(project_file(f"notebooks/use_{kind}.ipynb"))
     given = template.checked_parameters({**parameters, "data": str(data.resolve())})
-    load(table, kind, Columns.of(template.parameters | given))
+    columns = Columns.of(template.parameters | given)
+    loaded = load(table, kind, columns)
+    if isinstance(loaded, RaceFile):
+        print(loaded.message(columns.retired))
     return _run_template(template, given, data.name, path)
 
 
