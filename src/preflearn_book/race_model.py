@@ -30,6 +30,7 @@ Unranked = Sequence[Sequence[str]]
 N_DRAWS = 4_000
 _N_TEST_DRAWS = 500
 _MAX_FOLDS = 5
+_MIN_PAIRS = 30  # in a group of forecasts
 N_BINS = 5
 """Number of groups of forecasts from 50 to 100 % in the test."""
 
@@ -229,11 +230,12 @@ def calibration(test: ForecastTest) -> pd.DataFrame:
     """Forecasts and results by group: the mean chance, and the fraction of hits.
 
     The interval of the fraction allows for pairs of one race that depend on each other.
+    Groups of fewer than 30 pairs are left out, unless all groups are that small.
     """
     n_pairs, chance, n_hits = (
         part.sum(axis=0) for part in (test.n_pairs, test.chance, test.n_hits)
     )
-    used = n_pairs > 0
+    used = n_pairs >= min(_MIN_PAIRS, n_pairs.max())
     fraction = n_hits[used] / n_pairs[used]
     residuals = test.n_hits[:, used] - fraction * test.n_pairs[:, used]
     error = np.sqrt((residuals**2).sum(axis=0)) / n_pairs[used]
