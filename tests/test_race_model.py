@@ -87,6 +87,17 @@ def test_the_penalty_has_the_largest_evidence():
     assert penalty_by_evidence(moments, 30) == pytest.approx(expected, rel=0.05)
 
 
+def test_intervals_of_few_races_of_similar_participants_are_wide_enough():
+    held = []
+    for seed in range(20):
+        theta = np.random.default_rng(seed).normal(0, 0.3, 5)
+        model = RaceModel(*drawn(theta, 8, seed=seed)).fitted
+        low, high = model.interval().T
+        true = theta - theta.mean()
+        held.append((low <= true) & (true <= high))
+    assert np.mean(held) > 0.9
+
+
 def test_chances_are_those_of_all_orders_of_a_race():
     model = RaceModel(*drawn(THETA, 400))
     table = forecast(model, NAMES).set_index("name").loc[NAMES]

@@ -13,7 +13,9 @@ _LEAST, _MOST = 0.01, 100.0
 
 
 def penalty_by_evidence(
-    moments: Callable[[float], tuple[NDArray, NDArray]], n_free: int
+    moments: Callable[[float], tuple[NDArray, NDArray]],
+    n_free: int,
+    n_prior: float = 0.0,
 ) -> float:
     """Return the penalty whose prior fits the scores best.
 
@@ -28,6 +30,9 @@ def penalty_by_evidence(
         Function that maps a penalty to the means and variances of the scores.
     n_free : int
         Number of scores, minus one if they are centered to mean 0.
+    n_prior : float
+        Number of additional scores with variance 1 that count as known. They keep
+        intervals from becoming too narrow if few comparisons show no differences.
 
     References
     ----------
@@ -38,7 +43,8 @@ def penalty_by_evidence(
     for _ in range(_MAX_STEPS):
         mean, variance = moments(alpha)
         n_determined = n_free - alpha * variance.sum()
-        before, fitting = alpha, n_determined / max(mean @ mean, 1e-12)
+        size = max(mean @ mean + n_prior, 1e-12)
+        before, fitting = alpha, (n_determined + n_prior) / size
         alpha = float(np.clip(fitting, _LEAST, _MOST))
         if abs(np.log(alpha / before)) < _TOLERANCE:
             break

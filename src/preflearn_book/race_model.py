@@ -30,6 +30,9 @@ Unranked = Sequence[Sequence[str]]
 N_DRAWS = 4_000
 _N_TEST_DRAWS = 500
 _MAX_FOLDS = 5
+# Scores with variance 1 that count as known. Without them, 78 % of the 95 % intervals
+# held for 12 participants with a standard deviation of 0.3 in 10 races of 10.
+_N_PRIOR = 2.0
 _MIN_PAIRS = 30  # in a group of forecasts
 N_BINS = 5
 """Number of groups of forecasts from 50 to 100 % in the test."""
@@ -67,7 +70,7 @@ class RaceModel:
 
         if alpha is None:
             n = len({*participants(rankings, unranked)})
-            alpha = penalty_by_evidence(lambda a: fit(a).moments(None), n - 1)
+            alpha = penalty_by_evidence(lambda a: fit(a).moments(None), n - 1, _N_PRIOR)
         self.alpha = alpha
         self.fitted = fit(alpha)
         self._covariance = self.fitted.covariance()
