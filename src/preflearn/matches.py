@@ -352,10 +352,11 @@ class Matches:
         minus their mean covered the truth in 84 percent of cases for races of eight,
         and in 65 percent for races of forty. If events have different times, 94 to 97
         percent are covered if a player's errors are part of the player's covariance. To
-        do this, leave out the performances, as in `Matches(design[:, :n], time,
-        features[:n])` for n players, and add PiecewiseConstant(1/2, boundaries) with a
-        boundary between each two events. Evaluate the scores at a time after one more
-        boundary, and subtract 1/2 from their variance.
+        do this, leave out the performances, as in
+        ``Matches(design[:, :n], time, features[:n])`` for n players, and add
+        PiecewiseConstant(1/2, boundaries) with a boundary between each two events.
+        Evaluate the scores at a time after one more boundary, and subtract 1/2 from their
+        variance.
 
         References
         ----------
