@@ -181,8 +181,9 @@ def held_out(rankings: Rankings, unranked: Unranked, seed: int = 0) -> ForecastT
     folds = KFold(min(_MAX_FOLDS, m), shuffle=True, random_state=seed)
     rows: list[Any] = [None] * m
     for train, test in folds.split(np.arange(m)):
-        model = RaceModel([rankings[k] for k in train], [unranked[k] for k in train])
-        for k in test:
+        inside = [int(k) for k in train]
+        model = RaceModel([rankings[k] for k in inside], [unranked[k] for k in inside])
+        for k in map(int, test):
             rows[k] = _losses(model, rankings[k], unranked[k], seed)
     return ForecastTest(*map(np.array, zip(*rows, strict=True)))
 

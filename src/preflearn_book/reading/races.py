@@ -249,7 +249,7 @@ def _read_rows(raw: UserTable, event: str, player: str, place: str) -> Frame:
     table["number"] = numbers
     is_again = table.duplicated(["event", "player"]) & (players != "")
     raw.reject(is_again, players, player, "each participant once per event")
-    table = table[~table.index.isin(list(raw.left_out))]
+    table = table.drop(index=list(raw.left_out))
     is_empty = table["text"].str.lower().isin(NOTHING)
     took_place = table["number"].notna().groupby(table["event"]).transform("any")
     is_text = table["number"].isna() & ~is_empty
