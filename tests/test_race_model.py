@@ -13,8 +13,8 @@ from preflearn_book.race_model import (
     calibration,
     forecast,
     held_out,
-    mean_interval,
 )
+from preflearn_book.runner.decision_rules import compare
 
 NAMES = list("abcde")
 
@@ -150,7 +150,8 @@ def test_forecasts_are_better_than_chance_only_if_participants_differ():
     better = []
     for theta in (THETA, 0 * THETA):
         test = held_out(*drawn(theta, 60, seed=1))
-        better.append(mean_interval(np.log(2) - test.ahead)[1] > 0)
+        gain = compare(-test.ahead, np.full(60, -np.log(2)), "event")
+        better.append(gain.interval()[0] > 0)
         table = calibration(test)
         assert (table["low"] <= table["ahead"]).all()
         assert table["pairs"].min() >= 30

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 from scipy.special import expit, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
@@ -221,13 +220,6 @@ def _chances_to_be_ahead(model: RaceModel, players: Sequence[str]) -> Floats:
     own = np.diag(covariance)
     variance = np.maximum(own[:, None] + own - 2 * covariance, 0.0)
     return expit((mean[:, None] - mean) / np.sqrt(1 + np.pi / 8 * variance))
-
-
-def mean_interval(values: Floats) -> tuple[float, float, float]:
-    """Mean of independent values, and the ends of its 95 % t interval."""
-    mean = float(values.mean())
-    half = float(stats.t.ppf(0.975, len(values) - 1) * stats.sem(values))
-    return mean, mean - half, mean + half
 
 
 def calibration(test: ForecastTest) -> pd.DataFrame:

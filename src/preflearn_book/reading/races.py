@@ -184,7 +184,7 @@ def _columns(
 ) -> tuple[str, str, str]:
     for name, title in (("event", event), ("player", player), ("place", place)):
         if title:
-            table.column(title, name)  # an error if there is no such column
+            table.column(title, name)  # raises an error if the column is missing
     found = find_race_columns(table, event, player, place)
     if found is None:
         titles = ", ".join(map(str, table.frame.columns))
@@ -268,10 +268,10 @@ def _read_rows(raw: UserTable, event: str, player: str, place: str) -> Frame:
 
 def _note_left_out(raw: UserTable, rows: Frame, words: str) -> None:
     if len(rows):
-        shown = rows["player"] + " in " + rows["event"]
+        participations = rows["player"] + " in " + rows["event"]
         raw.note(
             f"**Left out: {counted(len(rows), 'row', 'rows')} of participants who {words}**: "
-            f"{first_few(shown, 3)}."
+            f"{first_few(participations, 3)}."
         )
 
 

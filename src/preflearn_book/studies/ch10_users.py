@@ -144,7 +144,7 @@ def user_tasks(
         n_tasks,
         "n_tasks",
         f"at most {len(drawn)}: {len(candidates)} other users have {least} to {most} "
-        f"ratings, but for {passed} of them all ratings in one half are equal",
+        f"ratings, and {passed} of them are left out, because all ratings in one half are equal",
     )
     counts = Counts(len(inside), len(references), len(candidates), passed)
     tasks = []
