@@ -112,7 +112,7 @@ def main() -> int:
         "--budget", type=float, default=60.0, help="time limit of all runs of one cell"
     )
     parser.add_argument(
-        "--most", type=int, default=400, help="largest number of runs of a cell"
+        "--most", type=int, default=1000, help="largest number of runs of a cell"
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(

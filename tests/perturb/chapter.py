@@ -215,7 +215,7 @@ def perturb(
     path: Path,
     seconds: float = 20,
     budget: float = 60,
-    most: int = 400,
+    most: int = 1000,
     seed: int = 0,
     thorough: bool = False,
     only: Collection[str] = (),
