@@ -216,6 +216,7 @@ def test_a_command_works_in_a_fresh_clone(words, clone, monkeypatch, capsys):
             (clone / file).write_text(_rows(options))
             with pytest.raises(ReachedError):
                 main(list(words[1:]))
+            (clone / file).unlink()
         case ["preflearn", *arguments]:
             assert main(arguments) == 0
             assert capsys.readouterr().out
