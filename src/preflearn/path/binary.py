@@ -229,7 +229,7 @@ class BinaryPath(RegularizationPath):
         return np.where(np.abs(alpha - whole) <= BOUND_TOL, whole, alpha)
 
     def _offset(self, lam: float, alpha: Floats) -> float:
-        """Return lambda times the bias of f without the removed constant.
+        """Return lambda times the bias of f, without the constant that was removed.
 
         A point with a weight inside (0, 1) is on the margin, which determines the bias.
         """

@@ -204,8 +204,8 @@ class PlackettLuce(Uncertain, BaseEstimator):
         if unbounded.size:
             warn_user(
                 f"the weight of ties of {' or '.join(map(str, unbounded))} items is infinite, "
-                "since all choices that could be such ties are ties: add rankings in which "
-                "some are not (alpha does not limit this weight)",
+                "since every choice that could be such a tie is one: add rankings in which "
+                "some choices are not ties (alpha does not limit this weight)",
                 ConvergenceWarning,
             )
         self.coef_ = best.x[:n]
