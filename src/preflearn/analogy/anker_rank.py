@@ -54,7 +54,7 @@ class AnKerRank(PairwiseLearner):
         Cost, from 1e-6 to 1e6. "path": the C of lowest zero-one loss in 2-fold
         cross-validation, over all C; a path takes as long as ten to twenty fits.
     degree : int
-        Degree of the kernel: 1 is eq. 8, 2 is eq. 9. For degrees of some hundreds, the
+        Degree of the kernel: 1 is eq. 8, 2 is eq. 9. For degrees of several hundred, the
         kernel is 0 except between equal pairs, and new items cannot be ranked.
     orientation : {"coin", "both", "antisymmetric"}
         Training examples of a pair. "coin": (a, b) or (b, a), chosen by a fair coin; if

@@ -255,8 +255,8 @@ class DynamicComparisons(BaseEstimator):
             If the sweeps have not converged after `max_iter` sweeps.
         TimeWarning
             If a length scale or a rate does not suit the time span of the data, perhaps
-            because the time unit of one of them is wrong; if a length scale is shorter
-            than the mean time between two matches of a player; if an origin is long
+            because the time unit of one of them is wrong. If a length scale is shorter
+            than the mean time between two matches of a player. If an origin is long
             before the first match, or every score is 0 at the first match of its
             player.
         OutcomeWarning

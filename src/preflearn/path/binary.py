@@ -301,11 +301,12 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
         larger. (The bound, unlike the errors, does not depend on the computer.) If this
         happens above a positive lambda_min, there is a ConvergenceWarning.
 
-        The path also ends with a ConvergenceWarning at the first event where that bound
-        exceeds 1e-9 of the same quantities; if F, which is recomputed from time to
-        time, violates the optimality conditions by more than 1e-8 of its largest value
-        and by more than the bound; or if rounding errors leave open which points stay
-        on the margin.
+        The path also ends, with a ConvergenceWarning, in three other cases:
+
+        - At an event, that bound exceeds 1e-9 of the same quantities.
+        - F, which is recomputed from time to time, violates the optimality conditions
+          by more than the bound and by more than 1e-8 of its largest value.
+        - Rounding errors leave open which points stay on the margin.
 
     Returns
     -------

@@ -50,7 +50,7 @@ WORDS = {
     "with_ties": "the disagreement error with pairs of equal ratings, as in the paper",
     "ndcg": "normalized discounted cumulative gain of the first ten documents; larger is better",
     "chosen": "the configuration that was chosen",
-    "at_end": "chosen numbers that are the smallest or the largest of the tried ones",
+    "at_end": "chosen numbers that are the smallest or the largest of all tried values",
     "fit_s": "processor seconds of the last fit",
     "forecast_s": "processor seconds of the forecasts",
     "fit_mb": "megabytes that the fit needed at its peak",
