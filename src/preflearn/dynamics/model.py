@@ -297,7 +297,7 @@ class DynamicComparisons(BaseEstimator):
         the first new match is earlier than the last known one, if an event of races has
         the name of an earlier event, or if only one of the two sets of times was read
         from dates. Parameters that `set_params` has changed since the fit apply to all
-        matches, as in a new fit. Only `posterior` must be that of the fit.
+        matches, as in a new fit. Only `posterior` must be the same as in the fit.
         """
         check_is_fitted(self, "matches_")
         observations = check_problem(self, matches, y, sample_weight, offset)
