@@ -121,7 +121,7 @@ def _sentences(
         if single:
             scores = "this score" if len(single) == 1 else "these scores"
             yield (
-                f"Without a {result} or tie: {first_few(single)}. The data set no {limit} limit to "
+                f"Without a {result} or tie: {first_few(single)}. The data contain no {limit} limit for "
                 f"{scores}; the limit shown comes from the model's assumptions."
             )
         for part in [part for part in parts if len(part) > 1][:_MAX_NAMES]:

@@ -195,8 +195,8 @@ class AdditiveAnalogy(BaseEstimator):
     **The steps.** Newton's equations (W^-1 + K) x + 1 t = r, 1'x = 0, where W are the
     curvatures of the losses, are solved by conjugate gradients with products by
     sorting. The preconditioner is the same system for functions with coarse knots. It
-    has M unknowns, up to about 2,000, or 4 to 5 d if d > 250; for N <= M it is the
-    exact system. With coarse knots at a distance h, the approximation error of K is of
+    has M unknowns, where M is at most about 2,000, or 4 d to 5 d if d > 250. If N <= M,
+    the exact system is used instead. With coarse knots at a distance h, the approximation error of K is of
     order N h^2 / d. Few iterations suffice if C N h^2 / d is small; otherwise their
     number grows with its square root. For d = 1 and N = 10^5, a fit takes seconds with
     C = 10^4, and minutes with C = 10^6.

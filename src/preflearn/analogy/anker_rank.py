@@ -54,15 +54,15 @@ class AnKerRank(PairwiseLearner):
         Cost, from 1e-6 to 1e6. "path": the C of lowest zero-one loss in 2-fold
         cross-validation, over all C; a path takes as long as ten to twenty fits.
     degree : int
-        Degree of the kernel: 1 is eq. 8, 2 is eq. 9. For degrees of some hundreds, the
+        Degree of the kernel: 1 is eq. 8, 2 is eq. 9. For degrees of several hundred, the
         kernel is 0 except between equal pairs, and new items cannot be ranked.
     orientation : {"coin", "both", "antisymmetric"}
         Training examples of a pair. "coin": (a, b) or (b, a), chosen by a fair coin; if
         all pairs get the same orientation, one of them is reversed. "both": (a, b) with
         label +1 and (b, a) with label -1. "antisymmetric": one example with the kernel
-        (k(u, v) - k(u, -v)) / 2 and no bias, so that f(-u) = -f(u). With zero="apart",
-        "both" with half the C is the same classifier as "antisymmetric", but takes four
-        times the memory.
+        (k(u, v) - k(u, -v)) / 2 and no bias, so that f(-u) = -f(u). If zero="apart",
+        "both" gives the same classifier with half the C, but takes four times the
+        memory.
     n_repeats : int
         Repetitions of the 2-fold cross-validation.
     split : {"pairs", "objects"}

@@ -70,10 +70,10 @@ class DomainScaler(TransformerMixin, BaseEstimator):
     A feature becomes 0 if it is constant, or varies by at most 1e-200, in the data from
     which its statistics are computed.
 
-    The defaults reproduce the authors' results: with the denominator n - 1, a test for
-    each feature, p-values from the asymptotic distribution (as in R's `ks.test` for
-    tied values), and training="joint", ordinary least squares gives all losses of Table
-    2 for expected rank regression (chapter 16).
+    The defaults reproduce the authors' results: the denominator n - 1, a test for each
+    feature, p-values from the asymptotic distribution (as in R's `ks.test` for tied
+    values), and training="joint". With these choices, ordinary least squares gives all
+    losses of Table 2 for expected rank regression (chapter 16).
 
     References
     ----------

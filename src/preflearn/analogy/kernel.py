@@ -66,7 +66,7 @@ def analogy_kernel(
     V : array-like of shape (N2, d), optional
         Differences of other pairs; None: the same as U.
     degree : int
-        Exponent, at least 1. For degrees of some hundreds, K is close to the identity
+        Exponent, at least 1. For degrees of several hundred, K is close to the identity
         matrix, except for nearly equal pairs.
     zero : {"apart", "positive"}
         Meaning of sign(0). "apart": a separate sign, as in eq. 5, so that zero

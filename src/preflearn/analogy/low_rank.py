@@ -27,7 +27,7 @@ _QUANTILE_SAMPLE = 10_000  # number of differences that are sampled for the quan
 
 
 def low_rank_functions(U: Floats) -> AllFunctions | CoarseFunctions:
-    """Return the smaller set of functions: one per pair, or coarse ones."""
+    """Return one function per pair, or coarse functions if these are fewer."""
     n, d = U.shape
     if n <= 4 * d * _n_knots(n, d):
         return AllFunctions(analogy_kernel(U))

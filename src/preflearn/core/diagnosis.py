@@ -374,9 +374,10 @@ def _message(
         )
     if ties_unbounded:
         findings.append(
-            "too few outcomes contradict each other to bound a parameter for ties, so "
-            "the maximum-likelihood scores of Davidson and OrdinalComparison are "
-            "infinite, and the size of fitted scores depends on the penalty alone: "
+            "too few outcomes contradict each other to bound the parameter for ties. "
+            "The maximum-likelihood scores of Davidson and OrdinalComparison are "
+            "therefore infinite, and the size of fitted scores depends on the penalty "
+            "alone: "
             f"{remedy or _remedy(components)}"
         )
     if not findings:

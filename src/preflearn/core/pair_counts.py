@@ -123,8 +123,8 @@ def _count(query, new, place, weights):
 
     Predictions are numbered 1, 2, ... from the largest of the last query down to the
     smallest of the first; equal predictions have the same place. Each item is compared
-    with the items before it. A Fenwick tree holds the weights of those with a smaller
-    true value: element k is the sum of the weights at the places from k - (k & -k) + 1
+    with the items before it. A Fenwick tree holds the weights of those earlier items
+    that have a smaller true value: element k is the sum of the weights at the places from k - (k & -k) + 1
     to k.
     """
     wrong, separated, strict, tied = counts = np.zeros((4, query[-1] + 1))

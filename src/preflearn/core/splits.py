@@ -221,7 +221,8 @@ def split_units(
     scheme : KFold or TimeSeriesSplit
         Splitter that is applied to the sorted distinct units.
     name, kind : str
-        Names of the number of splits and of the units, for messages.
+        How messages call the number of splits and the units, such as "n_splits" and
+        "items".
 
     Raises
     ------

@@ -68,11 +68,11 @@ def load_sushi() -> SushiData:
     Each of 5000 users rated ten of 100 sushi on a five-step scale. The ten sushi are
     sorted from the worst to the best, with equal ratings in the order of the sushi's
     numbers, and paired in this order. This reproduces the paper's numbers of ties and
-    preferences. Sorting from the best gives the same numbers but other, harder pairs:
-    popular sushi have small numbers, so a pair would consist of the least popular sushi
-    with one rating and the most popular sushi with the next lower rating. The paper
-    does not state its order; its test errors agree with the order from the worst
-    (chapter 04). Within a pair the sushi with the smaller number is the first.
+    preferences. Sorting from the best gives the same numbers but other, harder pairs.
+    Popular sushi have small numbers. A pair would therefore consist of the least
+    popular sushi with one rating and the most popular sushi with the next lower rating.
+    The paper does not state its order; its test errors agree with the order from the
+    worst (chapter 04). Within a pair the sushi with the smaller number is the first.
 
     According to the file's description, 4 is the most preferred step. The users'
     answers say that 0 is: each user also ranked the same ten sushi, and 98 percent of

@@ -1,7 +1,7 @@
 """Forecasts of each match from all earlier ones, without one fit per day.
 
-See section 4 of [Maystre2019]_. `joint_forecasting` has the forecasts of the joint
-posterior, this module those of the factorized one, as follows.
+See section 4 of [Maystre2019]_. This module is for the factorized posterior, and
+`joint_forecasting` is for the joint posterior.
 
 The schedule contains all matches from the start. A future match has a
 pseudo-observation without information (alpha = beta = 0), so the smoother computes its

@@ -141,7 +141,7 @@ class _Refits:
         return JointForecasts(mean, variance, np.array(residual))
 
     def _sweep(self, begin: int, end: int) -> JointSweep:
-        """Sweep of the first matches, with weight 0 of matches begin..end."""
+        """Return a sweep of the first `end` matches without outcomes from `begin` on."""
         observations = self._observations[:end].copy()
         observations[begin:, 1] = 0.0
         return JointSweep(

@@ -255,8 +255,8 @@ class DynamicComparisons(BaseEstimator):
             If the sweeps have not converged after `max_iter` sweeps.
         TimeWarning
             If a length scale or a rate does not suit the time span of the data, perhaps
-            because the time unit of one of them is wrong; if a length scale is shorter
-            than the mean time between two matches of a player; if an origin is long
+            because the time unit of one of them is wrong. If a length scale is shorter
+            than the mean time between two matches of a player. If an origin is long
             before the first match, or every score is 0 at the first match of its
             player.
         OutcomeWarning
@@ -297,7 +297,7 @@ class DynamicComparisons(BaseEstimator):
         the first new match is earlier than the last known one, if an event of races has
         the name of an earlier event, or if only one of the two sets of times was read
         from dates. Parameters that `set_params` has changed since the fit apply to all
-        matches, as in a new fit. Only `posterior` must be that of the fit.
+        matches, as in a new fit. Only `posterior` must be the same as in the fit.
         """
         check_is_fitted(self, "matches_")
         observations = check_problem(self, matches, y, sample_weight, offset)

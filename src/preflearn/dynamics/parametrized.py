@@ -17,8 +17,8 @@ _POSITIVE = Positive, "Positive", *_LENGTHS
 class Parametrized:
     """A value with parameters, the fields of a dataclass, that can be written as JSON.
 
-    A family of such classes has a root class, which knows its subclasses by name,
-    except those with a leading underscore.
+    A family of such classes has a root class, which finds its subclasses by name.
+    Subclasses with a leading underscore are excluded.
 
     Attributes
     ----------

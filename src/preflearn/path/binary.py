@@ -229,7 +229,7 @@ class BinaryPath(RegularizationPath):
         return np.where(np.abs(alpha - whole) <= BOUND_TOL, whole, alpha)
 
     def _offset(self, lam: float, alpha: Floats) -> float:
-        """Return lambda times the bias of f without the removed constant.
+        """Return lambda times the bias of f, without the constant that was removed.
 
         A point with a weight inside (0, 1) is on the margin, which determines the bias.
         """
@@ -301,11 +301,12 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
         larger. (The bound, unlike the errors, does not depend on the computer.) If this
         happens above a positive lambda_min, there is a ConvergenceWarning.
 
-        The path also ends with a ConvergenceWarning at the first event where that bound
-        exceeds 1e-9 of the same quantities; if F, which is recomputed from time to
-        time, violates the optimality conditions by more than 1e-8 of its largest value
-        and by more than the bound; or if rounding errors leave open which points stay
-        on the margin.
+        The path also ends, with a ConvergenceWarning, in three other cases:
+
+        - At an event, that bound exceeds 1e-9 of the same quantities.
+        - F, which is recomputed from time to time, violates the optimality conditions
+          by more than the bound and by more than 1e-8 of its largest value.
+        - Rounding errors leave open which points stay on the margin.
 
     Returns
     -------

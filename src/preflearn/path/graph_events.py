@@ -138,8 +138,8 @@ def follow_events(graph, pairs, margin_set, g, log, rule, lam, limits):
 
     - ENDED: the end was reached
     - QUIET: no event is left, but the end is far away
-    - CALM: the next event is so far that scores may become too small compared with
-      rounding errors
+    - CALM: lambda of the next event is so small that scores may become too small
+      compared with rounding errors
     - SCALED: no pair is inside the margin any more, so f is constant and weights are
       proportional to lambda
     - REACHED: pairs that are not watched might reach the margin

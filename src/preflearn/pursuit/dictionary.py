@@ -89,8 +89,8 @@ class Dictionary:
         Raises
         ------
         ValueError
-            If the largest value is too large or too small to be squared. Messages call
-            the values `name`.
+            If the largest value is too large or too small to be squared. The message
+            calls the values `name`.
         """
         squares = np.empty(self.size)
         full = None

@@ -82,7 +82,7 @@ class Search:
         size = loss**0.5 * top**0.5
         if not (size == 0 or _MIN_PRODUCT <= size <= 1 / _MIN_PRODUCT):
             raise ValueError(
-                f"the norm of the scores ({loss**0.5:.3g}) times that of the kernel functions (up "
+                f"the norm of the scores ({loss**0.5:.3g}) times the norm of the kernel functions (up "
                 f"to {top**0.5:.3g}) is outside the range from {_MIN_PRODUCT:g} to "
                 f"{1 / _MIN_PRODUCT:g}; rescale the scores or the features"
             )

@@ -37,9 +37,9 @@ def best_worst(
     proportional to e^-s. A choice from k items becomes k - 1 comparisons of the chosen
     item with each other item, in which s is the score of the Bradley-Terry model
     ([Khetan2016]_). Each comparison has the weight 2/k. For items of equal scores, the
-    gradient and the expected information are then those of the choice, so standard
-    errors are right for equal scores, and nearly right for others. With weights of 1
-    they would be too small.
+    comparisons then have the same gradient and expected information as the choice.
+    Therefore standard errors are right for equal scores, and nearly right for others.
+    With weights of 1 they would be too small.
 
     Parameters
     ----------

@@ -109,8 +109,8 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
     a to b, but none from b to a. The chain then determines the order. Without any
     preference all worths are 0.
 
-    If all p_ij + p_ji are equal, the order is that of the row sums, independent of the
-    added degree: at the maximum the sum of p_ij over j equals the sum of theta_i /
+    If all p_ij + p_ji are equal, the row sums give the same order, independent of the
+    added degree. At the maximum the sum of p_ij over j equals the sum of theta_i /
     (theta_i + theta_j), which grows with theta_i.
 
     Newton's method usually takes 5 to 60 steps, also for total orders. Steps are

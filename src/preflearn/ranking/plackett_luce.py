@@ -92,10 +92,9 @@ class PlackettLuce(Uncertain, BaseEstimator):
     log delta) and is minimized by L-BFGS. Standard errors need its second derivatives,
     which take O(L² D²) operations per ranking, for at most 5,000 items.
 
-    **Alternative.** From about 2,000 items on, rankings without ties are fitted five
-    times as fast by a program that allows no ties: the twenty lines
-    `plain_plackett_luce` of benchmarks/static_plain.py (0.06 s, compared with 0.3 s
-    here).
+    **Alternative.** With 2,000 items or more, a program that allows no ties fits
+    rankings without ties five times as fast: the twenty lines `plain_plackett_luce` of
+    benchmarks/static_plain.py (0.06 s, compared with 0.3 s here).
 
     Examples
     --------
@@ -204,8 +203,8 @@ class PlackettLuce(Uncertain, BaseEstimator):
         if unbounded.size:
             warn_user(
                 f"the weight of ties of {' or '.join(map(str, unbounded))} items is infinite, "
-                "since all choices that could be such ties are ties: add rankings in which "
-                "some are not (alpha does not limit this weight)",
+                "since every choice that could be such a tie is one: add rankings in which "
+                "some choices are not ties (alpha does not limit this weight)",
                 ConvergenceWarning,
             )
         self.coef_ = best.x[:n]

@@ -5,9 +5,9 @@ ascent. With d = (ln 10 / scale) (r_first - r_second), s the score of the first 
 win, 1/2 for a tie, 0 for a loss), and E = 1 / (1 + e^-d), the Bradley-Terry
 log-likelihood s log E + (1 - s) log(1 - E) has the derivative s - E in d. The step
 r_first += K (s - E), r_second -= K (s - E) follows this derivative with the step length
-K scale / ln 10. Counting a tie as half a win is justified, too: twice this
-log-likelihood is, up to a constant, that of Davidson's model of ties with nu = 2, in
-which the three outcomes have the probabilities (1 - E)², 2E(1 - E), and E². The Elo
+K scale / ln 10. Counting a tie as half a win is justified, too. In Davidson's model of
+ties with nu = 2, the three outcomes have the probabilities (1 - E)², 2E(1 - E), and E².
+The log-likelihood of this model is twice the one above, up to a constant. The Elo
 variant of [Maystre2019]_ follows the gradients of other log-likelihoods in the same
 way.
 

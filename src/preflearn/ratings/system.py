@@ -406,7 +406,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         return places[compact.index]
 
     def _current(self, name: str, ids: NDArray[np.int64]) -> Floats:
-        """Values of an attribute for some players; those of a new player at -1."""
+        """Values of an attribute for some players; the id -1 gives a new player's value."""
         values = self._values[name]
         current = np.full(ids.shape, self._new_player()[name], values.dtype)
         rated = ids >= 0

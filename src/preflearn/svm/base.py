@@ -118,12 +118,12 @@ def check_bias(
             if beta < MAX_BETA:
                 advice = f"{remedy}, where beta is {beta:.3g}, or "
     raise DegenerateBiasError(
-        f"beta is {bias:.3g}, but the ranking function -u / beta needs a negative beta: with "
+        f"beta is {bias:.3g}, but the ranking function -u / beta needs a negative beta. With "
         f"{setting}, the fit cannot distinguish {np.count_nonzero(y)} preferences from "
         f"{np.count_nonzero(y == 0)} ties and predicts a preference for every pair. To fix "
         f"this, {advice}use a model with ties (OrdinalComparison or Davidson of "
-        "preflearn.ranking) or SVMRank, which needs no ties, or give ties more weight "
-        "by tie_weight='least', which may predict far more ties than there are"
+        "preflearn.ranking), or use SVMRank, which needs no ties. You can also give ties "
+        "more weight by tie_weight='least', but this may predict far too many ties"
     )
 
 

@@ -118,10 +118,10 @@ class SVMCompare(SupportVectorRanker):
       is libsvm's method with additional Newton steps for the weights between their
       bounds. If labels agree well, few weights are between their bounds. With random
       labels, up to 2r hinges can mostly be satisfied ([Cover1965]_), and many weights
-      are between their bounds. The solver gives up when its work exceeds h r² times
-      (2.5 r / h)⁴, where the last factor is limited to [1/4, 4] and the work is the sum
-      of the cubed numbers of unknowns of its Newton systems. This is a fraction of the
-      work of the interior-point method.
+      are between their bounds. The work of the solver is the sum of the cubed
+      numbers of unknowns of its Newton systems. It gives up when its work exceeds h r²
+      times (2.5 r / h)⁴, where the last factor is limited to [1/4, 4]. This is a
+      fraction of the work of the interior-point method.
     - The interior-point method has r unknowns. A step takes O(n r²) operations, and a
       time that grows linearly with the number of pairs.
 

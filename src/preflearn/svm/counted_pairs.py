@@ -1,9 +1,9 @@
 """Hinge losses over all item pairs of each query, counted in O(n log n).
 
 Item i is better than item j if both belong to the same query and y_i > y_j; they are
-then partners. Sums over the partners of each item whose score differences are in an
-interval are computed in one pass over the items in the order of scores, with a Fenwick
-tree over the levels of y, similar to [Joachims2006]_.
+then partners. The sums needed for an item are over its partners whose score differences
+are in an interval. One pass over the items in the order of scores computes them, with a
+Fenwick tree over the levels of y, similar to [Joachims2006]_.
 
 References
 ----------

@@ -218,7 +218,7 @@ class KernelProblem(ItemKernel):
     ) -> Solution:
         """Return the function u·L, certified by dual weights.
 
-        Its coefficients are close to those of the dual weights.
+        Its coefficients are close to the coefficients that the dual weights imply.
         """
         if self.items_are_features:
             expansion = Expansion(self.functions.k, u[None], np.ones(1))

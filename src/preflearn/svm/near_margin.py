@@ -123,7 +123,7 @@ def _certify(
 ) -> Certificate:
     """Return the objective over all pairs at w, and its distance from the dual.
 
-    The dual value is that of the small problem.
+    The value of the dual is taken from the small problem.
     """
     objective = float(w @ w) / 2 + losses.loss(X @ w)
     small = solution.certificate

@@ -222,7 +222,7 @@ class _Point(NamedTuple):
 
 
 class _WorkingSet(NamedTuple):
-    """Some items, and some pairs whose dual weights are variables."""
+    """Items and pairs of the current subproblem; weights of these pairs are variables."""
 
     items: Ids
     free: NDArray[np.bool_]  # (m,)

@@ -131,7 +131,7 @@ class Executed:
 
     @property
     def parts(self) -> dict[str, list[dict[str, Any]]]:
-        """The chapter's own cells by page name; see `parts`."""
+        """The cells of the chapter and of its appendix, by page name; see `parts`."""
         return parts(self.run["chapter"], self.cells)
 
     @property

@@ -5,9 +5,9 @@ search results of `load_lightgbm_ranking`: 251 queries of 1 to 27 documents. A d
 number of training queries. A unit is a sample of training and test queries; the samples
 of a domain have no query in common. Folds split queries.
 
-With several queries, learners that compare documents within a query may differ from
-learners that regress grades, because a query may have higher grades than others for
-reasons that its documents do not show.
+Some queries have higher grades than others, for reasons that their documents do not
+show. With several queries, learners that compare documents within a query may therefore
+differ from learners that regress grades.
 """
 
 from __future__ import annotations

@@ -194,13 +194,13 @@ def warn_about_units(
     -----
     TimeWarning
         In the cases of `warn_about_lengths`, and if a covariance has one of these
-        problems: (1) At the first match, the standard deviation of scores exceeds that
-        of the noise and is mostly due to the time since an origin that is further away
-        than the time span of the matches. (2) Every score is 0 at the player's first
-        match, since all origins are "first". (3) From the first match to the last a
-        score changes by more than 100 times the noise, for example if times are
-        milliseconds; or by less than 0.15 times the noise while times look like years,
-        so that rates may be per day.
+        problems: (1) At the first match, scores have a larger standard deviation than
+        the noise, mostly due to the time since an origin that is further away than the
+        time span of the matches. (2) Every score is 0 at the player's first match,
+        since all origins are "first". (3) From the first match to the last, a score
+        changes by more than 100 times the noise, for example if times are milliseconds.
+        (4) A score changes by less than 0.15 times the noise while times look like
+        years, so that rates may be per day.
     """
     warn_about_lengths(covariance, time)
     first = float(time[0])

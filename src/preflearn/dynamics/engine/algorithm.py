@@ -1,8 +1,8 @@
 """EP and reverse-KL: Algorithm 1 of [Maystre2019]_.
 
 Sweeps over features and matches converge to a fixed point. `run_algorithm_1` is the
-algorithm; `update_matches` has its lines for one match, and `smoother` those for one
-feature.
+algorithm. `update_matches` contains the steps for one match, and the module `smoother`
+contains the steps for one feature.
 
 A match has the outcome y, whose likelihood depends on z = x·s, a sum over its features
 m. For each of them the match is a pseudo-observation exp(alpha s_m - beta s_m²/2). With
@@ -376,7 +376,7 @@ class Sweep(UpdateMap):
         if not largest <= MAX_SCORE_STD:
             raise ValueError(
                 f"the largest prior standard deviation of a score, times its entry of the "
-                f"design, is {largest:.3g} times that of the noise, which is too large for "
+                f"design, is {largest:.3g} times the noise, which is too large for "
                 f"floating-point accuracy (the limit is {MAX_SCORE_STD:g}); reduce the "
                 "variance of the covariance, or rescale the design or the times"
             )

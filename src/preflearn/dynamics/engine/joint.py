@@ -199,7 +199,7 @@ class JointSweep(UpdateMap):
         if not largest <= MAX_JOINT_STD:
             raise ValueError(
                 f"the largest prior standard deviation of a score, times its entry of the "
-                f"design, is {largest:.3g} times that of the noise, which is too large for "
+                f"design, is {largest:.3g} times the noise, which is too large for "
                 f"floating-point accuracy (the limit is {MAX_JOINT_STD:g}); reduce the "
                 "variance of the covariance, rescale the design or the times, or use "
                 "posterior='factorized'"

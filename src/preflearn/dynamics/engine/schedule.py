@@ -5,9 +5,8 @@
 An entry of the design is one feature in one match. The algorithm reads matches in turn,
 and it reads each feature's matches (visits) in time order. One of the two must access
 memory out of order. All data of an entry are therefore in one row, so that a match of
-two features has 64 bytes, and matches and features are numbered such that most accesses
-are close: features from the rarest to the most frequent, matches by their rarest
-feature.
+two features has 64 bytes. Matches and features are numbered such that most accesses are
+close: features from the rarest to the most frequent, matches by their rarest feature.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ variance although later visits compensate for it, and all equations remain valid
 posterior of all visits is a Gaussian exactly if the number of visits with beta < 0 and
 u < 0 equals the number of visits with beta > 0 and u < 0. With K the prior covariance
 of the scores and B = diag(beta), the u are the inverse pivots of I + K B. The number of
-negative eigenvalues of K⁻¹ + B is that of K + B⁻¹, whose pivots are 1/(beta u), minus
-that of B⁻¹ [Haynsworth1968]_. If the posterior is not a Gaussian, log Z~ and all
+negative eigenvalues of K⁻¹ + B is the number for K + B⁻¹, whose pivots are 1/(beta u),
+minus the number for B⁻¹ [Haynsworth1968]_. If the posterior is not a Gaussian, log Z~ and all
 variances are NaN.
 
 References

@@ -201,8 +201,8 @@ class Likelihood(Parametrized, family="likelihood"):
     ) -> tuple[Floats, Floats, Floats]:
         """Value and derivatives of E log p(y | u), u ~ N(mean, variance), for reverse-KL.
 
-        Arguments and results are those of `log_partition`, except that mean and
-        variance are those of the posterior. An expected rate of points above 1e100 is
+        Arguments and results are as in `log_partition`, except that the posterior
+        has this mean and variance. An expected rate of points above 1e100 is
         replaced by 1e100. If the likelihood is not log-concave, the value is a lower
         bound of E log p, and the last array is twice its derivative in the variance.
         """

@@ -275,7 +275,7 @@ class Lapse(Results):
     Notes
     -----
     The likelihood is not log-concave. EP is damped; its integral has a closed form
-    given that of P0. With method "kl" the bound has a responsibility r for each match,
+    if the integral of P0 has one. With method "kl" the bound has a responsibility r for each match,
     the probability that it is not a lapse, and the match counts with weight r.
 
     Examples

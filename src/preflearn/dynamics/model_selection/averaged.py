@@ -536,13 +536,13 @@ class AveragedComparisons:
         )
 
     def _mix(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats]:
-        """Mean and variance of the mixture, from those of the models in rows."""
+        """Mean and variance of the mixture, from the moments of the models in rows."""
         mixed = np.tensordot(self.weights_, mean, axes=1)
         spread = variance + (mean - mixed) ** 2
         return mixed, np.tensordot(self.weights_, spread, axes=1)
 
     def _mix_scores(self, mean: Floats, std: Floats) -> tuple[NDArray, NDArray]:
-        """Mean and standard deviation of the mixture, from those of the models."""
+        """Mean and standard deviation of the mixture, from the moments of the models."""
         mixed, variance = self._mix(mean, std**2)
         return mixed[()], np.sqrt(variance)[()]
 

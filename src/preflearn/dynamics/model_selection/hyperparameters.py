@@ -63,7 +63,7 @@ def parameters_of(model: DynamicComparisons) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        Values in their units, those of `Matches.time` and of the scores.
+        Values in the units of `Matches.time` and of the scores.
 
     Raises
     ------

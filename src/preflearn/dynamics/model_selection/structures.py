@@ -150,7 +150,7 @@ def _put(items: tuple[Any, ...], place: int, *new: Any) -> tuple[Any, ...]:
 
 
 def _has_length(part: Any) -> bool:
-    """Whether a part has a length scale in time; that of Periodic is a pure number."""
+    """Whether a part has a length scale in time, unlike Periodic, whose scale is a number."""
     return part is not None and "lengthscale" in part.lengths()
 
 
