@@ -3,7 +3,6 @@
 import csv
 import json
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -114,8 +113,3 @@ def test_a_chapter_lists_the_data_sets_that_it_loads(chapter):
     named = set(CHAPTERS[chapter]["metadata"]["preflearn"]["data"])
     loaded = set(re.findall(r"datasets\.load_(\w+)\(", code))
     assert {"atp_tennis" if name == "atp" else name for name in loaded} <= named
-
-
-def test_the_name_of_the_wheel_has_the_version_of_the_package():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    assert f"preflearn-{project['version']}-py3" in PAGE
