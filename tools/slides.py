@@ -4,7 +4,8 @@
 
 `make slides` builds the book first. Each section of the main page becomes a column of
 slides: its heading and first paragraph, then its theorems, equations, figures, and
-tables. Code, proofs, exercises, and the appendix are left out.
+tables, and the paragraphs that introduce symbols or lead to an equation. Code, exercises,
+and the appendix are left out, and so are proofs, which are for the blackboard.
 
 The slides load reveal.js, MathJax, RequireJS, and jQuery from the internet. To show them
 without internet, install these with npm next to the slides, and name the folder:
@@ -22,6 +23,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -45,6 +47,15 @@ HEADING = re.compile(r"(#+) (.*)")
 TARGET = re.compile(r"\(\S+\)=$")
 ALT = re.compile(r'<img[^>]* alt="([^"]*)"')  # of the static figure of an explorer
 STYLE = re.compile(r"<style.*?</style>", re.DOTALL)
+# A paragraph that introduces symbols.
+INTRODUCES = re.compile(r"\b(?:[Ll]et|[Ww]here|[Dd]enotes?|Here|[Ww]rite)\b[^$]*\$")
+# A paragraph that belongs to the equation or the paragraph before it.
+CONTINUES = re.compile(r"[a-z]|(?:Hence|Here|So|Then|Therefore|Thus)\b")
+# A reference in parentheses to the background page, which slides do not need.
+BACKGROUND = re.compile(r"\s*\((?:see )?\{ref\}`(?:[^`<]*<)?primer-[\w-]+>?`\)")
+LABEL = re.compile(r"^:label: (\S+)", re.MULTILINE)
+SECTION = re.compile(r"^\((\S+)\)=\n+#+ (.*)", re.MULTILINE)
+EXERCISE = re.compile(r"\{exercise\} (.*)\n:label: (\S+)")
 THEOREMS = ("definition", "theorem", "proposition", "lemma", "corollary")
 
 # No slide has a diagram of Mermaid, which the template would load from the internet.
@@ -79,11 +90,14 @@ def blocks(source: str) -> Iterator[Block]:
     for line in lines:
         directive = DIRECTIVE.match(line)
         heading = HEADING.match(line)
-        if paragraph and (directive or heading or not line.strip()):
+        is_math = line.startswith("$$")
+        if paragraph and (directive or heading or is_math or not line.strip()):
             yield Block("paragraph", "\n".join(paragraph))
             paragraph = []
         if directive:
             yield _directive(directive, lines)
+        elif is_math:
+            yield _dollars(line, lines)
         elif heading:
             yield Block(heading[1], heading[2])
         elif line.strip() and not TARGET.match(line):
@@ -107,6 +121,16 @@ def _directive(begin: re.Match[str], lines: Iterator[str]) -> Block:
     return Block(begin[2], "\n".join(body).strip(), begin[3], options)
 
 
+def _dollars(begin: str, lines: Iterator[str]) -> Block:
+    """Read an equation between double dollars, without its label."""
+    text = begin[2:]
+    for line in lines if "$$" not in text else ():
+        text += f"\n{line}"
+        if "$$" in line:
+            break
+    return Block("math", text.partition("$$")[0].strip())
+
+
 @dataclass
 class Names:
     """What the roles of a chapter refer to, by label, and works by citation key."""
@@ -115,10 +139,24 @@ class Names:
     equations: dict[str, str]
     theorems: dict[str, str]
     works: Mapping[str, tuple[str, str]]
+    # Titles of sections and exercises, and the numbers of the chapters of all labels.
+    titles: Mapping[str, str]
+    chapters: Mapping[str, int]
 
     def plain(self, text: str) -> str:
         """Replace roles of MyST, which only the book understands, by their text."""
+        text = BACKGROUND.sub("", text)
+        text = re.sub(r"\b[Ee]quations? (\{eq\})", r"\1", text)
+        text = re.sub(r"(\{eq\}`[^`]+`) (?:in|of) \{doc\}`[^`]+`", r"\1", text)
+        text = re.sub(r"\b([Tt])he next cell\b", r"\1he notebook", text)
+        text = text.replace("The next cells", "Cells of the notebook")
+        text = text.replace("the next cells", "cells of the notebook")
         return ROLE.sub(self._role, text)
+
+    def _elsewhere(self, kind: str, label: str) -> str:
+        """What a reference to another chapter says."""
+        chapter = self.chapters.get(label)
+        return f"{kind} of chapter {chapter}" if chapter else kind
 
     def _role(self, match: re.Match[str]) -> str:
         role, content = match[1], match[2]
@@ -133,21 +171,47 @@ class Names:
         if target:
             return link
         if role == "numref":
-            return self.figures.get(content, "the figure")
+            return self.figures.get(content) or self._elsewhere("a figure", content)
         if role == "eq":
-            return self.equations.get(content, "the equation")
+            found = self.equations.get(content)
+            return found or self._elsewhere("an equation", content)
         if role == "prf:ref":
-            return self.theorems.get(content, "the theorem")
+            return self.theorems.get(content) or self._elsewhere("a result", content)
         if role == "term":
             return content
         if role.startswith("py:"):
             return f"`{content.lstrip('~').rpartition('.')[2]}`"
         if content.startswith("primer"):
             return "the background page"
+        if title := self.titles.get(content):
+            kind = "exercise" if content.startswith("ex-") else "section"
+            return f"the {kind} *{title}*"
         name = content.rpartition("/")[2]
         if chapter := re.match(r"(\d+)_", name):
             return f"chapter {int(chapter[1])}"
         return name.rpartition("-")[2].replace("_", " ")
+
+
+@cache
+def labels_of(notebooks: Path) -> tuple[dict[str, str], dict[str, int]]:
+    """Titles of sections and exercises of all chapters, and the numbers of the chapters,
+    by label."""
+    titles: dict[str, str] = {}
+    chapters: dict[str, int] = {}
+    for path in sorted(notebooks.glob("[0-9][0-9]_*.ipynb")):
+        notebook = nbformat.read(path, as_version=4)
+        for cell in notebook.cells:
+            figure = cell.metadata.get("mystnb", {}).get("figure", {})
+            labels = [figure["name"]] if "name" in figure else []
+            labels += LABEL.findall(cell.source)
+            exercises = [
+                (label, title) for title, label in EXERCISE.findall(cell.source)
+            ]
+            for label, title in SECTION.findall(cell.source) + exercises:
+                titles[label] = title
+                labels.append(label)
+            chapters |= dict.fromkeys(labels, int(path.stem[:2]))
+    return titles, chapters
 
 
 def names_of(cells: list[dict], works: Mapping[str, tuple[str, str]]) -> Names:
@@ -167,7 +231,7 @@ def names_of(cells: list[dict], works: Mapping[str, tuple[str, str]]) -> Names:
                 equations[label] = f"({len(equations) + 1})"
             if block.kind.removeprefix("prf:") in THEOREMS:
                 theorems[label] = f"the {block.kind[4:]} *{block.title}*"
-    return Names(figures, equations, theorems, works)
+    return Names(figures, equations, theorems, works, *labels_of(ROOT / "notebooks"))
 
 
 class Deck:
@@ -176,42 +240,60 @@ class Deck:
     def __init__(self, names: Names) -> None:
         self.names = names
         self.columns: list[list[list[str]]] = []
-        # The last paragraph, unless a slide shows it.
-        self.lead = ""
+        # Paragraphs that the next slide shows: the last one, and those before it that
+        # introduce symbols.
+        self.leads: list[str] = []
         # Whether the next paragraph completes a heading.
         self.wants_lead = False
         # Whether an equation may join the last slide: it shows what leads to it.
         self.is_open = False
+        # Whether the last element of the last slide is an equation.
+        self.ends_with_equation = False
 
     def begin(self, heading: str, is_column: bool) -> None:
         """Begin a slide with a heading, which the next paragraph completes."""
+        self.finish()
         slide = [self.names.plain(heading)]
         if is_column or not self.columns:
             self.columns.append([slide])
         else:
             self.columns[-1].append(slide)
-        self.lead = ""
         self.wants_lead = True
         self.is_open = True
+        self.ends_with_equation = False
+
+    def finish(self) -> None:
+        """Add a slide with the paragraphs that introduce symbols and wait for a slide."""
+        # A last sentence with a colon announces an output that no slide shows.
+        complete = [re.sub(r"(?:^|(?<=\.) +)[^.]*:$", "", lead) for lead in self.leads]
+        symbols = [lead for lead in complete if INTRODUCES.search(lead)]
+        if symbols:
+            self.columns[-1].append(symbols)
+        self.leads = []
 
     def add_paragraph(self, text: str) -> None:
-        self.lead = self.names.plain(text)
-        self.is_open = self.wants_lead
-        if self.wants_lead:
-            self.columns[-1][-1].append(self.lead)
-            self.lead = ""
+        text = self.names.plain(text)
+        continues = CONTINUES.match(text)
+        if self.wants_lead or (self.ends_with_equation and continues):
+            self.columns[-1][-1].append(text)
+            self.is_open = True
+        else:
+            if not continues:
+                self.leads = [lead for lead in self.leads if INTRODUCES.search(lead)]
+            self.leads.append(text)
+            self.is_open = False
         self.wants_lead = False
+        self.ends_with_equation = False
 
     def add(self, text: str, *, with_lead: bool = True, joins: bool = False) -> None:
         """Add an element: to the slide of its paragraph, or to a new slide."""
+        self.ends_with_equation = joins
         if joins and self.is_open:
             self.columns[-1][-1].append(text)
             return
-        slide = [text]
-        if with_lead and self.lead:
-            slide.insert(0, self.lead)
-        self.columns[-1].append(slide)
-        self.lead = ""
+        symbols = [lead for lead in self.leads if INTRODUCES.search(lead)]
+        self.columns[-1].append([*self.leads, text] if with_lead else [text])
+        self.leads = [] if with_lead else symbols
         self.is_open = joins
 
     def add_block(self, block: Block) -> bool:
@@ -298,6 +380,7 @@ def slides_of(
             if not is_left_out:
                 is_left_out = not deck.add_block(block)
     new = nbformat.v4
+    deck.finish()
     notebook = new.new_notebook(metadata={"title": deck.columns[0][0][0].lstrip("# ")})
     for column in deck.columns:
         # A section that has exercises only, under another name.

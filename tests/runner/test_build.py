@@ -197,6 +197,34 @@ def test_solutions_can_be_withheld_from_the_pages_and_the_archive(
         assert "{solution" not in text
     assert main(["build", "--no-render"]) == 0
     assert all("SECRET" in text for text in written())
+    copy = project.build / "without_solutions"
+    assert [path.name for path in copy.iterdir()] == ["notebooks.zip"]
+    with ZipFile(copy / "notebooks.zip") as zipped:
+        assert "SECRET" not in zipped.read("notebooks/01_first.ipynb").decode()
+
+
+def test_the_copy_without_solutions_survives_other_builds(tmp_path, monkeypatch):
+    monkeypatch.setattr(tasks, "execute", run_here)
+    project = write_project(tmp_path, CLAIMS, first=FIRST)
+    page = project.build / "html" / "index.html"
+
+    def render(project):
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text((project.pages / "01_first.ipynb").read_text("utf-8"), "utf-8")
+        return []
+
+    def add_exercise(notebook):
+        cell = {"cell_type": "markdown", "id": "ex", "metadata": {}, "source": EXERCISE}
+        notebook["cells"].append(cell)
+
+    edit_notebook(project.notebooks / "01_first.ipynb", add_exercise)
+    monkeypatch.setattr("preflearn_book.runner.build.render", render)
+    (project.book / "_toc.yml").write_text("root: index\n", "utf-8")
+    assert build_book(project, solutions=False) == 0
+    assert build_book(project) == 0
+    assert "SECRET" in page.read_text("utf-8")
+    copy = project.build / "without_solutions" / "html" / "index.html"
+    assert "SECRET" not in copy.read_text("utf-8")
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)

@@ -35,7 +35,12 @@ The score difference is {term}`z <score>`:
 z = f_1 - f_2 .
 ```
 
+with $f_1$ and $f_2$ from {ref}`the appendix <sec-graph-symmetry>`
+({ref}`primer-kernel`).
+
 A second paragraph that leads nowhere.
+
+Let $B$ be a matrix.
 
 :::{prf:theorem} Symmetry
 :label: thm-symmetry
@@ -49,9 +54,11 @@ HIDDEN proof.
 {numref}`fig-z` shows it."""
 
 EXERCISES = """\
-## Conclusions and exercises
+## Conclusions
 
-- By {prf:ref}`thm-symmetry` order does not matter.
+- By {prf:ref}`thm-symmetry` order does not matter ({ref}`ex-weights`), as in {eq}`eq-v-rank2`.
+
+## Exercises
 
 ```{exercise}
 :label: ex-one
@@ -96,8 +103,10 @@ def notebook():
             code("HIDDEN = 1", {"text/plain": "HIDDEN"}),
             text(SECTION),
             code("HIDDEN", {"image/svg+xml": "<svg/>"}, mystnb=FIGURE),
-            text("The next table is for {numref}`fig-z`:"),
+            text("The next cell prints a table for {numref}`fig-z`:"),
             code("HIDDEN", {"text/html": table}),
+            text("Then\n\n$$\nx = 1\n$$\n\nHence $x > 0$."),
+            text("Let $n = 3$. With $n = 4$:"),
             text(EXERCISES),
             text("## Further reading\n\nHIDDEN"),
             text("## HIDDEN appendix\n\nHIDDEN", "appendix"),
@@ -109,43 +118,78 @@ def notebook():
 def test_each_section_is_a_column_of_slides(notebook):
     kinds = [cell.metadata.slideshow.slide_type for cell in notebook.cells]
     columns = "".join("|" if kind == "slide" else "-" for kind in kinds)
-    assert columns == "|-" + "|---" + "|"
-    first, minute, section, theorem, figure, table, end = (
+    assert columns == "|-" + "|-----" + "|"
+    first, minute, section, theorem, figure, table, dollars, symbols, end = (
         cell.source for cell in notebook.cells
     )
     assert first == "# Who wins?\n\nA *match* has two players (Minka, 2001)."
     assert minute == "## In one minute\n\nThe better one."
     assert section == (
         "## One match\n\nThe score difference is z:\n\n$$z = f_1 - f_2 . \\tag{1}$$"
+        "\n\nwith $f_1$ and $f_2$ from the appendix."
     )
-    assert "**Theorem: Symmetry.**\n\nBy (1), $-z$ belongs" in theorem
+    assert theorem.startswith("Let $B$ be a matrix.\n\n**Theorem: Symmetry.**")
+    assert "\n\nBy (1), $-z$ belongs" in theorem
     assert 'alt="A line &quot;z&quot;"' in figure
     assert figure.endswith("Figure 1. The line $z$.")
-    assert table.startswith("The next table is for Figure 1:")
+    assert table.startswith("The notebook prints a table for Figure 1:")
     assert "0.125" in table
-    assert end.endswith("- By the theorem *Symmetry* order does not matter.")
+    assert dollars == "Then\n\n$$x = 1$$\n\nHence $x > 0$."
+    assert symbols == "Let $n = 3$."
+    assert end.endswith(
+        "- By the theorem *Symmetry* order does not matter "
+        "(the exercise *Weights of ties*), as in an equation of chapter 4."
+    )
 
 
 def test_slides_are_one_page_without_code_and_hidden_parts(notebook):
     optional_import("nbconvert")
     page = to_html(notebook, "node_modules")
     assert "HIDDEN" not in page
-    # seven slides, and three columns that contain them
-    assert page.count("<section") == 7 + 3
+    # nine slides, and three columns that contain them
+    assert page.count("<section") == 9 + 3
     assert "data:image/svg+xml;base64," in page
     assert "node_modules/reveal.js/dist/reveal.js" in page
     assert not re.search(r'(?:src|href)="https?://', page)
 
 
-@pytest.mark.parametrize("name", ["01_one_graph", "04_svmcompare", "13_inference"])
-def test_the_slides_of_a_chapter_contain_no_markup_of_the_book(name):
+NAMES = ["01_one_graph", "04_svmcompare", "13_inference"]
+
+
+def slides_of_source(name):
+    """The slides of a chapter without figures and tables."""
     source = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text("utf-8"))
     source["metadata"]["preflearn"]["run"] = {"chapter": name}
     works = cited_works(ROOT / "book" / "references.bib")
-    slides = [cell.source for cell in slides_of(Executed(source), works).cells]
+    return [cell.source for cell in slides_of(Executed(source), works).cells]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_slide_begins_within_a_sentence_or_an_argument(name):
+    for slide in slides_of_source(name):
+        begin = slide.partition("\n\n")[0]
+        assert not re.match(r"[a-z]|(?:Hence|With|Then|Therefore|Thus)\b.*\.$", begin)
+
+
+def test_the_slides_define_the_symbols_of_their_equations():
+    deck = "\n".join(slides_of_source("04_svmcompare")).partition("\\tag{1}")[0]
+    assert (
+        r"Let $\tilde B$ be the incidence matrix of the $\tilde m$ flipped rows" in deck
+    )
+    assert r"Let $\phi$ be the feature map of a kernel $\kappa$, and let $K$ be" in deck
+    deck = "\n".join(slides_of_source("13_inference"))
+    before = deck.partition(r"x_m \delta_1 &= (\hat c_m - c_m)/v_m")[0]
+    assert before.count(r"$\delta_1, \delta_2$ be the first two derivatives") == 2
+    assert re.search(r"vanish:\n\n\$\$.*?\$\$\n\nHence", deck, re.DOTALL)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_slides_of_a_chapter_contain_no_markup_of_the_book(name):
+    slides = slides_of_source(name)
     assert len(slides) > 10
     everything = "\n".join(slides)
     assert not re.search(
         r"\{[\w:-]+\}`|^[`:]{3,}\{|^\(\S+\)=", everything, re.MULTILINE
     )
     assert "solution} " not in everything
+    assert not re.search(r"equation the|\(background\)|next cell|Exercises", everything)

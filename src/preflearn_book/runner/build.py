@@ -4,8 +4,10 @@ record full runs."""
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from preflearn_book.runner.dependencies import State
@@ -69,6 +71,8 @@ def build_book(
         instead of the full profile.
     solutions : bool
         Whether the pages and the archive of notebooks contain the solutions of exercises.
+        If not, both are also copied to ``_build/without_solutions``, which no other build
+        changes.
     **options
         Options of `run_tasks`.
 
@@ -111,11 +115,30 @@ def build_book(
         if rendered:
             problems += render(project)
             print(f"the book is in {project.build / 'html' / 'index.html'}")
+        if not solutions:
+            folder = _copy_without_solutions(project, rendered)
+            print(f"a copy that later builds do not change is in {folder}")
     if problems:
         print(f"\nthe build failed; problems: {len(problems)}")
         print("\n".join(f"  - {problem}" for problem in problems))
         return 1
     return 0
+
+
+def _copy_without_solutions(project: Project, rendered: bool) -> Path:
+    """Copy the book, which the last build left without solutions, and its notebooks.
+
+    The next build, such as that of ``make slides``, restores the solutions in
+    ``_build/html``.
+    """
+    folder = project.build / "without_solutions"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    shutil.copy2(project.pages / "notebooks.zip", folder)
+    html = project.build / "html"
+    if rendered and html.is_dir():
+        shutil.copytree(html, folder / "html")
+    return folder
 
 
 def _failures(outcomes: Sequence[Outcome]) -> dict[str, str]:

@@ -159,7 +159,7 @@ def _named(parameters: Iterable[tuple[str, str]]) -> dict[str, str]:
 @click.option(
     "--without-solutions",
     is_flag=True,
-    help="Leave the solutions of exercises out of the pages and of the archive of notebooks.",
+    help="Leave solutions out of the pages and the notebooks, and copy both to _build/without_solutions.",
 )
 @_parameter_option("Value of a notebook parameter, such as: -p seed 7. Repeatable.")
 @_execution_options

@@ -183,7 +183,7 @@ def description(page: str, descriptions: dict[str, str]) -> str:
     return text
 
 
-def minutes(doctree: nodes.document) -> int:
-    """Return the minutes that it takes to read the text of a page, at least one."""
-    words = sum(len(node.astext().split()) for node in doctree.findall(nodes.paragraph))
+def minutes(element: nodes.Element) -> int:
+    """Return the minutes that it takes to read a page or a section, at least one."""
+    words = sum(len(node.astext().split()) for node in element.findall(nodes.paragraph))
     return max(1, round(words / _WORDS_A_MINUTE))
