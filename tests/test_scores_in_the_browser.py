@@ -366,6 +366,28 @@ def test_columns_of_public_files_are_found():
     assert found == list(headers.values())
 
 
+def test_a_column_of_persons_is_ignored_and_passed_to_the_report():
+    """Such a column holds items only if fewer than two columns are left for them."""
+    cases = {
+        "friend,film A,film B,winner\nAnn,Up,Jaws,Up": ([1, 2, 3, None], "friend"),
+        "film1;film2;better;Who\nUp;Jaws;Up;Ann": ([0, 1, 2, None], "Who"),
+        "winner,loser,judge\nUp,Jaws,Ann": ([0, 1, None, None], "judge"),
+        "film,other film,user\nUp,Jaws,Ann": ([0, 1, None, None], "user"),
+        "person,other,winner\nAnn,Bob,Ann": ([0, 1, 2, None], None),
+        "first,second,outcome\nAnn,Bob,Ann": ([0, 1, 2, None], None),
+    }
+    code = """(script, texts) => texts.map((text) => {
+      const table = script.readTable(text);
+      return [Object.values(table.columns), table.notes.join(" "), script.command(table)];
+    })"""
+    for (text, (columns, person)), (found, notes, command) in zip(
+        cases.items(), in_node(code, list(cases)), strict=True
+    ):
+        assert found == columns, text
+        assert (f"“{person}” is not used" in notes) == (person is not None)
+        assert command.endswith(f" -p judge {person}") == (person is not None)
+
+
 def test_a_line_that_is_left_out_is_noted():
     text = "first,second,outcome,weight\na,b,a,1\na,b,,1\nb,a,b,0\nA,b,tie,2\n"
     found = in_node("(script, text) => script.readTable(text)", text)

@@ -604,7 +604,7 @@
 
   let clips = 0;
 
-  /** A plot: `frame` sets scales and draws axes; lengths are pixels of 340 a width. No words stand among the
+  /** A plot: `frame` sets scales and draws axes, with x from left to right, or falling; lengths are pixels of 340 a width. No words stand among the
       curves: names and values have a line below it (`legend`) or a place beside it, and the axes' numbers are
       out of reach of a mark on the axis. */
   function plot(parent, name, height, margins) {
@@ -616,8 +616,8 @@
     make("rect", box, make("clipPath", { id }, root));
     const axes = make("g", {}, root), inside = make("g", { "clip-path": `url(#${id})` }, root), front = make("g", {}, root);
     const self = { root, box };
-    self.frame = (x, y, xlabel, ylabel, log = false) => {
-      self.x = scale(x, [pad.left, right], log);
+    self.frame = (x, y, xlabel, ylabel, log = false, falling = false) => {
+      self.x = scale(x, falling ? [right, pad.left] : [pad.left, right], log);
       self.y = scale(y, [bottom, pad.top]);
       axes.replaceChildren();
       self.x.ticks().forEach(([at, label]) => {
@@ -1155,7 +1155,7 @@
     const state = { lambda: 10 ** (0.28 * logs[0] + 0.72 * logs[1]) };
     const move = value => { state.lambda = Math.min(Math.max(value, ends[0]), ends[1]); draw(); };
     const top = controls(box);
-    const moveLambda = slider(top, "λ", [0, 400, 1], () => significant(state.lambda), step => move(path.steps[step]));
+    const moveLambda = slider(top, "λ falls", [0, 400, 1], () => significant(state.lambda), step => move(path.steps[400 - step]));
     const pair = make("span", {}, top);
     button(pair, "Least validation error", () => move(data.best));
     button(pair, "First breakpoint", () => move(ends[1]));
@@ -1164,14 +1164,14 @@
     const lines = plot(second, "Lambda times the score of each item against lambda", 206);
     const right = plot(second, "Share of pairs in the wrong order against lambda", 166);
     legend(box, [["up", "first", "better class"], ["down", "second", "other class"], ["square", "shade", "stronger shading: higher score"],
-      ["circle", "lp", "training error"], ["diamond", "qp", "validation error"]]);
+      ["line", "now strong", "pair of the thick lines"], ["circle", "lp", "training error"], ["diamond", "qp", "validation error"]]);
     const say = sentence(box);
 
     const spans = [0, 1].map(k => {
       const values = data.items.map(item => item[k]), room = 0.08 * (Math.max(...values) - Math.min(...values));
       return [Math.min(...values) - room, Math.max(...values) + room];
     });
-    left.frame(spans[0], spans[1], "feature 1", "feature 2");
+    left.frame(spans[0], spans[1], "feature 1", "(a) feature 2");
     // The shading is a picture of side x side grey points, which the browser makes smooth.
     const heat = make("image", { ...left.box, preserveAspectRatio: "none" }), canvas = set(make("canvas", {}), { width: side, height: side });
     left.root.insertBefore(heat, left.root.children[1]);  // below the lines of the axes
@@ -1181,7 +1181,7 @@
     const straight = [...path.knots, [0, data.items.map(() => 0)]];
     const scaleTop = () => ends[1] / 10 ** Math.floor(Math.log10(ends[1] / state.lambda) + 1e-9);  // 1, 1/10, ... of the path
     const high = 1.15 * Math.max(0.02, ...errors.flatMap(line => line.slice(1)));
-    right.frame(ends, [0, high], "λ", "wrong pairs", true);
+    right.frame(ends, [0, high], "λ (logarithmic axis)", "(c) wrong pairs", true, true);
     right.drag(move);
     lines.drag(x => move(Math.max(x, 0.1001 * scaleTop())));
 
@@ -1189,9 +1189,11 @@
       const top = scaleTop(), shown = straight.filter(([value], k) => k === 0 || value <= top || straight[k + 1][0] < top);
       const values = [...shown.filter(([value]) => value <= top).map(knot => knot[1]), now.scores.map(f => now.lambda * f)].flat();
       const [low, high] = [Math.min(...values), Math.max(...values)], room = 0.06 * (high - low);
-      lines.frame([0, top], [low - room, high + room], "λ (a small one stretches the axis)", "λf of each item");
+      lines.frame([0, top], [low - room, high + room], "λ (linear axis, which zooms in as λ falls)", "(b) λf of each item; ticks on top: breakpoints", false, true);
       lines.clear();
-      data.items.forEach((_, j) => lines.line(shown.map(([value, g]) => [value, g[j]]), `${better.has(j) ? "first" : "second"} fine`));
+      lam.slice(0, -1).filter(value => value <= top).forEach(value => lines.line([[value, high + 0.3 * room], [value, high + room]], "thin"));
+      data.items.forEach((_, j) => lines.line(shown.map(([value, g]) => [value, g[j]]),
+        `${better.has(j) ? "first" : "second"} ${data.pair.includes(j) ? "strong" : "fine pale"}`));
       lines.cursor(now.lambda);
       now.scores.forEach((f, j) => lines.mark(better.has(j) ? "up" : "down", now.lambda, now.lambda * f, better.has(j) ? "first" : "second", 3));
     }
@@ -1199,13 +1201,14 @@
     function draw() {
       const now = path.at(state.lambda), level = kernels.map(row => dot(row, now.weights));
       const [least, most] = [Math.min(...level), Math.max(...level)];
-      moveLambda(path.step(state.lambda));
+      moveLambda(400 - path.step(state.lambda));
       level.forEach((f, k) => grey.data.set([118, 118, 118, (160 * (f - least)) / (most - least || 1)], 4 * k));
       brush.putImageData(grey, 0, 0);
       set(heat, { href: canvas.toDataURL() });
       follow(now);
       left.clear();
       now.on.forEach(i => left.line(data.pairs[i].map(j => data.items[j]), "thin"));
+      left.line(data.pair.map(j => data.items[j]), "now strong");
       data.items.forEach((item, j) => left.mark(better.has(j) ? "up" : "down", ...item, better.has(j) ? "first" : "second", 5.5));
       right.clear();
       right.line(errors.map(line => [line[0], line[1]]), "lp");

@@ -18,6 +18,8 @@
     outcome: ["outcome", "result", "winner", "preferred", "choice", "better", "won"],
     weight: ["weight", "count", "n", "times", "frequency"],
   };
+  // Titles of a column that says who answered. The page does not use it; the report does.
+  const PERSONS = ["judge", "friend", "person", "rater", "user", "who", "annotator", "respondent", "voter"];
 
   /** An error in a table. The message names the line, the problem, and the remedy. */
   class TableError extends Error {}
@@ -80,7 +82,7 @@
 
   /** Whether the first line names the columns: it has a usual name, or no name that occurs again below. */
   function hasHeader(rows) {
-    const usual = [...Object.values(ROLES).flat(), "loser"];
+    const usual = [...Object.values(ROLES).flat(), ...PERSONS, "loser"];
     const [head, ...body] = rows.map(({ cells }) => cells);
     const pair = head.slice(0, 2);
     const isOutcome = cell => pair.includes(cell) || isTie(cell) || !Number.isNaN(toNumber(cell, ";"));
@@ -89,7 +91,10 @@
     return body.length > 0 && !body.some(cells => pair.includes(cells[0]) || pair.includes(cells[1]));
   }
 
-  /** Numbers of the columns with the items, the outcome (null: the first won) and the weight (null: 1). */
+  const isPerson = title => PERSONS.includes(title.toLowerCase());
+
+  /** Numbers of the columns with the items, the outcome (null: the first won) and the weight (null: 1). A column of
+      persons is none of them, unless fewer than two columns remain for the items. */
   function guessColumns(titles, headed) {
     const low = titles.map(title => title.toLowerCase());
     const taken = new Set();
@@ -110,6 +115,9 @@
     const weight = named("weight");
     const left = named("first");
     const right = named("second");
+    const missing = [left, right].filter(k => k === null).length;
+    const persons = headed ? titles.flatMap((title, k) => (isPerson(title) && !taken.has(k) ? [k] : [])) : [];
+    if (titles.length - taken.size - persons.length >= missing) persons.forEach(take);
     const first = left ?? next();
     const second = right ?? next();
     return { first, second, outcome: outcome ?? (won ? null : next()), weight: weight ?? (headed ? null : next()) };
@@ -207,7 +215,9 @@
       : Array.from({ length: width }, (_, k) => `column ${k + 1}`);
     const columns = { ...guessColumns(titles, headed), ...chosen.columns };
     const notes = composed ? ["Accented letters that consist of two characters are read as one character."] : [];
-    const table = { titles, headed, columns, separator, notes };
+    const person = headed ? titles.find((title, k) => isPerson(title) && !Object.values(columns).includes(k)) : undefined;
+    if (person) notes.push(`The column ${quote(person)} is not used, because this page treats all comparisons as independent. The report below uses it.`);
+    const table = { titles, headed, columns, person, separator, notes };
     try {
       return { ...table, ...readComparisons(rows.slice(headed ? 1 : 0), table) };
     } catch (error) {
@@ -701,11 +711,12 @@ Comté,Gouda,Gouda
   }
 
   /** The command that reports on the same columns of a file. */
-  function command({ titles, columns, headed }) {
+  function command({ titles, columns, headed, person }) {
     if (!headed) return `${REPORT}   # first add a line with the column names, such as first,second,outcome`;
     const quoted = text => (/^[\w.-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`);
     const outcome = columns.outcome === null ? "first won" : titles[columns.outcome];
-    return `${REPORT} -p first ${quoted(titles[columns.first])} -p second ${quoted(titles[columns.second])} -p outcome ${quoted(outcome)}`;
+    const judge = person ? ` -p judge ${quoted(person)}` : "";
+    return `${REPORT} -p first ${quoted(titles[columns.first])} -p second ${quoted(titles[columns.second])} -p outcome ${quoted(outcome)}${judge}`;
   }
 
   /** A list to choose from, with its label. */
