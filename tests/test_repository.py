@@ -255,9 +255,6 @@ def test_chapter_opens_with_its_box_and_has_the_four_items(path):
     )
     assert minute.strip()
     assert "four_items(" in "".join("".join(cell["source"]) for cell in cells(path))
-    assert "incidence matrix" in "".join(
-        "".join(cell["source"]) for cell in cells(path, "markdown")
-    )
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
