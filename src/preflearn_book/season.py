@@ -45,9 +45,9 @@ _MIN_CHANCE = 0.05  # of a title in the summary
 _MIN_LABEL = 0.01  # of a number in the heat map
 _CELL = (0.0, 0.62, 0.45)  # the green of Okabe and Ito
 _OPACITY = 0.55  # at which numbers have a contrast of at least 4.5 in both themes
-_LETTERS = 110
-_LETTER_SIZES = (6.0, 10.0)
-_MAX_TICKS = 20
+_MAX_LARGE = 12  # players whose names and numbers have large letters
+_MAX_NUMBERS = 20  # players above which only the most likely rank has a number
+_MAX_TICKS = 12
 _POINTS = re.compile(r"(\d+\.?\d*)[\s,;/-]+(\d+\.?\d*)[\s,;/-]+(\d+\.?\d*)")
 
 
@@ -364,7 +364,7 @@ def title_sentence(forecast: SeasonForecast, n_seasons: int = N_SEASONS) -> str:
     kept = order[title[order] >= min(_MIN_CHANCE, title.max())]
     verbs = [" finishes first", *[""] * (len(kept) - 1)]
     parts = [
-        f"{escape_markdown(forecast.table['name'].iloc[k])}{verb} in {percent(title[k])}"
+        f"{escape_markdown(forecast.table['name'].iloc[k])}{verb} in {percent(float(title[k]))}"
         for k, verb in zip(kept, verbs, strict=True)
     ]
     listed = ", ".join(parts)
@@ -422,15 +422,20 @@ def draw_rank_chances(axis: Axes, forecast: SeasonForecast) -> None:
     colors = [(*_CELL, 0.0), (*_CELL, _OPACITY)]
     cells = LinearSegmentedColormap.from_list("chances", colors)
     axis.pcolormesh(forecast.chances, cmap=cells, vmin=0, vmax=forecast.chances.max())
-    size = float(np.clip(_LETTERS / n, *_LETTER_SIZES))
-    for row, rank in np.argwhere(forecast.chances >= _MIN_LABEL):
+    has_number = forecast.chances >= _MIN_LABEL
+    if n > _MAX_NUMBERS:
+        has_number = np.eye(n, dtype=bool)[forecast.chances.argmax(axis=1)]
+    is_small = n > _MAX_LARGE
+    for row, rank in np.argwhere(has_number):
         label = f"{100 * forecast.chances[row, rank]:.0f}"
         place = rank + 0.5, row + 0.5
-        axis.text(*place, label, ha="center", va="center", fontsize=size)
-    names = plot_labels(forecast.table["name"], 18)
-    axis.set_yticks(np.arange(n) + 0.5, names)
-    step = 1 + n // _MAX_TICKS
-    axis.set_xticks(np.arange(0, n, step) + 0.5, np.arange(1, n + 1, step).astype(str))
+        axis.text(
+            *place, label, ha="center", va="center", fontsize=7 if is_small else 9
+        )
+    names = plot_labels(forecast.table["name"], 14 if is_small else 18)
+    axis.set_yticks(np.arange(n) + 0.5, names, fontsize=9 if is_small else 11)
+    ranks = np.arange(0, n, -(-n // _MAX_TICKS))
+    axis.set_xticks(ranks + 0.5, (ranks + 1).astype(str))
     axis.set(xlabel="final rank", ylim=(n, 0), xlim=(0, n))
     axis.tick_params(length=0)
     axis.grid(visible=False)
