@@ -3,6 +3,7 @@
 from fractions import Fraction
 from itertools import pairwise, permutations, product
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,7 +20,9 @@ from preflearn_book import season as module
 from preflearn_book.season import (
     Points,
     Season,
+    SeasonForecast,
     current_season,
+    draw_rank_chances,
     final_points,
     forecast_season,
     obstacle,
@@ -272,7 +275,7 @@ def test_the_table_and_the_sentence_show_percentages():
     draws[:4000, 0] = -1
     found = forecast_season(SEASON, FOOTBALL, lambda n: draws[:n])
     table = season_table(found).set_index("name")
-    assert list(table.columns[-2:]) == ["1st (%)", "last (%)"]
+    assert list(table.columns[3:5]) == ["1st (%)", "last (%)"]
     assert table.loc["Bob", "points"] == 3
     assert table.loc["Bob", "left"] == 2
     assert table["1st (%)"].sum() == 100
@@ -284,3 +287,19 @@ def test_the_table_and_the_sentence_show_percentages():
     assert r"\<b\>\_Bob" in title_sentence(named)
     assert unseen_sentence(SEASON, {"Ann": 1, "Bob": 1, "Cy": 1}).startswith("Dee has")
     assert unseen_sentence(SEASON, dict.fromkeys(NAMES, 1)) == ""
+
+
+@pytest.mark.parametrize(("n", "n_numbers"), [(3, 7), (25, 25)])
+def test_the_heat_map_has_numbers_that_do_not_overlap(n, n_numbers):
+    chances = np.eye(n)
+    chances[:2, :2] = 0.5
+    chances[1:3, 1:3] = [[0.3, 0.2], [0.2, 0.8]]
+    chances[0] = [0.5, 0.5 - 0.004, 0.004, *[0.0] * (n - 3)]
+    names = [f"p{k}" for k in range(n)]
+    _, axis = plt.subplots()
+    draw_rank_chances(axis, SeasonForecast(pd.DataFrame({"name": names}), chances))
+    texts = [text.get_text() for text in axis.texts]
+    assert len(texts) == n_numbers
+    assert texts[0] == "50"
+    assert [text.get_text() for text in axis.get_yticklabels()] == names
+    plt.close()

@@ -399,13 +399,13 @@ def season_table(forecast: SeasonForecast) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "name": table["name"],
-            "played": table["played"],
             "points": table["points"] if digits else table["points"].astype(int),
-            "left": table["left"],
             "final points": table["final"],
             "95 % interval": [between(low, high, digits) for low, high in ends],
             "1st (%)": np.rint(100 * forecast.chances[:, 0]).astype(int),
             f"last{f' {bottom}' * (bottom > 1)} (%)": np.rint(100 * last).astype(int),
+            "played": table["played"],
+            "left": table["left"],
         }
     )
 
@@ -432,7 +432,7 @@ def draw_rank_chances(axis: Axes, forecast: SeasonForecast) -> None:
         axis.text(
             *place, label, ha="center", va="center", fontsize=7 if is_small else 9
         )
-    names = plot_labels(forecast.table["name"], 14 if is_small else 18)
+    names = plot_labels(forecast.table["name"], 16 if is_small else 18)
     axis.set_yticks(np.arange(n) + 0.5, names, fontsize=9 if is_small else 11)
     ranks = np.arange(0, n, -(-n // _MAX_TICKS))
     axis.set_xticks(ranks + 0.5, (ranks + 1).astype(str))
