@@ -69,6 +69,8 @@ def test_the_command_writes_the_example_and_reports_on_it(here, monkeypatch, cap
     page = (here / "games_report.html").read_text("utf-8")
     assert all(club in page for club in CLUBS)
     assert "<strong>220 matches</strong>" in page
+    assert "The rest of the season</h2>" in page
+    assert "52 matches with an outcome and 4 to come" in " ".join(page.split())
     said = capsys.readouterr().out
     assert "example file" in said
     (command,) = [

@@ -48,6 +48,8 @@ def judgements_of(frame, **columns):
         (["first"], ["features", "time"], "judgements"),
         (["first", "second", "outcome"], [], "judgements"),
         (["first", "second", "outcome"], ["pair"], "matches"),
+        (["first", "second", "outcome"], ["season"], "matches"),
+        (["first", "second", "outcome"], ["points"], "matches"),
     ],
 )
 def test_the_kind_is_guessed_from_parameters_then_columns(titles, parameters, kind):
@@ -104,6 +106,17 @@ def test_neutral_places_are_read_from_a_named_column(text):
 def test_a_neutral_column_with_other_values_is_rejected():
     with pytest.raises(ValueError, match="'maybe' in line 2, column 'neutral'"):
         matches_of(games().assign(neutral="maybe"))
+
+
+def test_a_season_is_named_by_a_column_or_by_its_first_day():
+    frame = games().assign(season=["A", "B"] * 30, year="C")
+    assert matches_of(frame).played["season"].tolist() == ["A", "B"] * 30
+    assert set(matches_of(frame, season="year").played["season"]) == {"C"}
+    season = matches_of(frame, season="2024-01-31").played["season"]
+    assert season.tolist() == ["before 2024-01-31"] * 10 + ["since 2024-01-31"] * 50
+    assert "season" not in matches_of(frame.drop(columns="season")).played
+    with pytest.raises(ValueError, match=r"season='soon'.*own\.csv.*first, second"):
+        matches_of(frame, season="soon")
 
 
 def test_weights_and_counts_are_single_comparisons():

@@ -97,6 +97,20 @@ def test_until_is_read_as_the_file_and_its_day_counts(column, form, until, n_kno
 
 
 @pytest.mark.parametrize(
+    ("column", "start", "n_from"),
+    [
+        (["2021-06-04 20:00", "2021-06-05 21:00", "2021-06-06"], "2021-06-05", 2),
+        (["04/06/2021", "13/06/2021", "14/06/2021"], "13/06/2021", 2),
+        (["2019/20", "2020/21", "2021/22"], "2020/21", 2),
+        ([1, 2, 3], "2", 2),
+    ],
+)
+def test_the_start_of_a_season_is_read_as_the_file(column, start, n_from):
+    times, scale, _ = read(column)
+    assert scale.is_from(times, start).sum() == n_from
+
+
+@pytest.mark.parametrize(
     ("column", "until"), [([1, 2], "soon"), (["2024-01-31", "2024-02-01"], "32")]
 )
 def test_until_that_is_not_a_time_is_rejected(column, until):

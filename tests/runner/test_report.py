@@ -9,6 +9,7 @@ import tomllib
 import warnings
 from base64 import b64encode
 from io import BytesIO, TextIOWrapper
+from itertools import permutations
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -188,7 +189,8 @@ def test_nothing_is_learned_from_matches_after_until(here):
 )
 def test_groups_that_never_met_are_not_compared(here, options):
     other = games().replace({"Ann": "Eve", "Bob": "Fay", "Cy": "Gus", "Dee": "Hal"})
-    frame = pd.concat([games(), other])
+    to_come = pd.DataFrame({"home": ["Ann", "Bob"], "away": ["Eve", "Fay"]})
+    frame = pd.concat([games(), other, to_come.assign(day="2024-07-01")])
     frame.loc[5, "result"] = None
     page = make_report(
         frame, [*options, *(["-p", "pair", "Ann - Eve"] * (options is MATCHES))]
@@ -220,6 +222,7 @@ def test_groups_that_never_met_are_not_compared(here, options):
             assert len(percentages) <= 1, "only the number of comparisons so far"
     if options is MATCHES:
         assert "Ann and Eve are in groups that never met" in page
+        assert "No forecast of the final ranks is possible" in page
 
 
 def test_players_of_a_group_that_never_lost_to_the_others_are_not_compared_with_them(
@@ -487,6 +490,7 @@ def test_a_few_wrong_rows_are_left_out_and_named(here):
     assert "Annn (1 row" not in page, "only names of matches that were played"
     assert "<strong>299 matches</strong>" in page
     assert "Annn" in page[page.index("Next matches") :]
+    assert "rest of the season" not in page.lower(), "a single match is to come"
 
 
 def test_a_match_to_come_among_winners_is_named_and_a_pair_is_forecast(here, capsys):
@@ -508,6 +512,45 @@ def test_a_match_to_come_among_winners_is_named_and_a_pair_is_forecast(here, cap
     assert "9 rows" in page
     assert main(["report", "own.csv", *WINNER_FIRST, "-p", "pair", "Cy - Anne"]) == 2
     assert "'Cy - Anne'" in capsys.readouterr().err
+
+
+def league():
+    """Three double rounds of six players; the last nine matches are to come."""
+    rng = np.random.default_rng(0)
+    names = ["Ann", "Bob", "Cy", "Dee", "Eve", "<b>Fay$"]
+    pairs = np.array([*permutations(range(6), 2)])
+    rounds = [rng.permutation(pairs) for _ in range(3)]
+    first, second = np.concatenate(rounds).T
+    day = pd.to_datetime(np.repeat(["2021-09-01", "2022-09-01", "2023-09-01"], 30))
+    day += pd.to_timedelta(7 * (np.arange(90) % 30 // 3), "D")
+    gap = 0.4 * (second - first) + rng.normal(size=90)
+    frame = pd.DataFrame(np.array(names)[[first, second]].T, columns=["home", "away"])
+    result = pd.Series(np.where(np.abs(gap) < 0.3, 0, np.sign(gap)))
+    return frame.assign(day=day.astype(str), result=result.where(frame.index < 81))
+
+
+@pytest.mark.nightly
+def test_the_rest_of_a_season_of_six_players_is_simulated(here):
+    frame = league()
+    page = make_report(frame, [*MATCHES, "-p", "points", "2 1 0"])
+    head, *rows = rows_of(page, "The rest of the season")
+    assert head[0] == "name"
+    assert head[1] == "points"
+    assert head[4:6] == ["1st (%)", "last (%)"]
+    now = frame[60:81]
+    points = dict.fromkeys(frame["home"], 0)
+    for home, away, _, result in now.itertuples(index=False):
+        points[home] += 1 + result
+        points[away] += 1 - result
+    found = {row[0].replace("&lt;b&gt;", "<b>"): row for row in rows}
+    assert {name: int(row[1]) for name, row in found.items()} == points
+    assert sum(int(row[4]) for row in rows) == pytest.approx(100, abs=3)
+    assert sum(int(row[5]) for row in rows) == pytest.approx(100, abs=3)
+    best = rows[0][0]
+    assert re.search(rf"10,000 simulated seasons, .*{best}", page)
+    assert "has 21 matches with an outcome and 9 to come" in page.replace("\n", " ")
+    assert "-p points &#x27;2 1 0&#x27;" in page or "-p points '2 1 0'" in page
+    assert "<b>Fay" not in page
 
 
 def test_the_stronger_of_two_is_the_favorite(here):
@@ -570,6 +613,7 @@ def test_standings_have_elo_ratings_if_elo_forecasts_better(here):
 
 def test_standings_have_no_elo_ratings_if_the_model_forecasts_better(here):
     page = make_report(turned(200).iloc[:140], MATCHES)
+    assert "rest of the season" not in page.lower(), "no match is to come"
     assert not re.search(r"Elo\s+forecasts\s+better", page)
     assert rows_of(page, "Standings")[0][-1] == "matches"
 
@@ -699,6 +743,8 @@ WRONG = [
     (games(20), MATCHES, "20 matches.* 30"),
     (games().assign(result="tie"), MATCHES, "ties"),
     (games().assign(result=1), MATCHES, "first won"),
+    (games(), [*MATCHES, "-p", "season", "soon"], "season='soon'.*home, away"),
+    (games(), [*MATCHES, "-p", "points", "3 1"], "points='3 1'.*'3 1 0'"),
     (games().assign(day="2024-01-01"), MATCHES, "at only 1 time;"),
     ("home,away\nAnn,Bob\nAnn,Bob,1\n", MATCHES, "own.csv"),
     (tastes(), [*JUDGEMENTS, "-p", "features", "sweet"], "'right_sweet'"),

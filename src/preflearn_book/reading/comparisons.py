@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from preflearn_book.reading.columns import (
+    Column,
     Frame,
     UserTable,
     first_few,
@@ -55,6 +56,9 @@ class Columns:
     features : str
         Names of features, separated by commas: "length" means the columns
         "first_length" and "second_length".
+    season : str
+        Column with the season, or the first time of the current season; if it is "",
+        the column "season" is used if the file has it.
     until : str
         Last time to learn from, or "".
     time_format : str
@@ -76,6 +80,7 @@ class Columns:
     neutral: str = ""
     judge: str = ""
     features: str = ""
+    season: str = ""
     until: str = ""
     time_format: str = ""
     pair: str = ""
@@ -99,8 +104,9 @@ class MatchFile:
     ----------
     source : str
     played : DataFrame
-        Columns first, second, time, outcome (1, 0, -1), at_home (1 or 0), and margin
-        (points of the first minus points of the second) if the file has points.
+        Columns first, second, time, outcome (1, 0, -1), at_home (1 or 0), season (a
+        text) if the seasons are known, and margin (points of the first minus points of
+        the second) if the file has points.
     to_come : DataFrame
         Matches to forecast: without an outcome, or later than `until`.
     scale : TimeScale
@@ -175,7 +181,7 @@ def guess_kind(table: UserTable, parameters: Mapping[str, Any]) -> str:
         return "races"
     if given & {"judge", "features"}:
         return "judgements"
-    if given & {"time", "neutral", "pair"}:
+    if given & {"time", "neutral", "pair", "season", "points"}:
         return "matches"
     columns = Columns.of(parameters)
     has_sides = columns.first in table and columns.second in table
@@ -229,6 +235,9 @@ def load_matches(data: str | Path | UserTable, columns: Columns) -> MatchFile:
     table["at_home"] = 1
     if neutral:
         table["at_home"] = 1 - read_flags(raw, neutral, "neutral").astype(int)
+    seasons = _read_seasons(raw, times, scale, columns.season)
+    if seasons is not None:
+        table["season"] = seasons
     table = _single_comparisons(raw, table, outcomes, columns)
     if columns.outcome == FIRST_WON:
         _turn_half(raw, table)
@@ -313,6 +322,26 @@ def _read_sides(raw: UserTable, columns: Columns) -> Sides:
     return Sides((columns.first, columns.second), first, second)
 
 
+def _read_seasons(
+    raw: UserTable, times: Column, scale: TimeScale, season: str
+) -> Column | None:
+    """The season of each row; None if the file does not have it."""
+    name = season or "season"
+    if name in raw:
+        return raw.column(name, "season")
+    if not season:
+        return None
+    try:
+        is_current = scale.is_from(times, season)
+    except ValueError:
+        columns = ", ".join(map(str, raw.frame.columns))
+        raise ValueError(
+            f"season={season!r} is neither a column of {raw.source} nor a time like those of its matches; "
+            f"the file has: {columns}"
+        ) from None
+    return is_current.map({True: f"since {season}", False: f"before {season}"})
+
+
 def _single_comparisons(
     raw: UserTable, table: Frame, outcomes: Outcomes, columns: Columns
 ) -> Frame:
@@ -390,7 +419,7 @@ def _future_matches(raw: UserTable, unknown: Frame, last: Any) -> Frame:
         rows_have = counted(len(past), "row has", "rows have")
         raw.note(
             f"**Left out: {rows_have} no outcome, but an earlier date than the last match**: "
-            f"{_listed_rows(raw, past)}."
+            f"{_listed_rows(raw, past)}. If they are still to come, enter their new dates."
         )
     return unknown[~is_past].reset_index(drop=True)
 

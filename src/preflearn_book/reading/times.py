@@ -96,20 +96,30 @@ class TimeScale:
         ValueError
             If `until` is not a time of this scale.
         """
+        date, resolution = self._parse(until.strip())
+        if resolution in ("moment", "number"):
+            return times <= date
+        return times < _period_end(date, resolution)
+
+    def is_from(self, times: Column, start: str) -> Column:
+        """Which times are not earlier than `start`.
+
+        Raises
+        ------
+        ValueError
+            If `start` is not a time of this scale.
+        """
+        return times >= self._parse(start.strip())[0]
+
+    def _parse(self, until: str) -> tuple[Any, str]:
+        """The date or number of a text, and its resolution."""
         if not self.dated:
             number = to_numbers(pd.Series([until])).iloc[0]
             if np.isnan(number):
                 raise ValueError(
                     f"until={until!r} is not a number, but the times of the file are; pass a number"
                 )
-            return times <= number
-        date, resolution = self._parse(until.strip())
-        if resolution == "moment":
-            return times <= date
-        return times < _period_end(date, resolution)
-
-    def _parse(self, until: str) -> tuple[Any, str]:
-        """The date of a text, and its resolution."""
+            return number, "number"
         season = _SEASON.fullmatch(until)
         if season and _is_season(season):
             return pd.Timestamp(int(season["year"]), 1, 1), "year"

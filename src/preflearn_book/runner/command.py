@@ -348,12 +348,12 @@ def _report(
       preflearn report races.csv
 
     Without --matches, --judgements, and --races, the parameters choose the report: judge
-    and features choose the report on judgments; time, neutral, and pair choose the report
-    on matches; event, player, place, and retired choose the report on races. If you pass
-    none of these parameters, a file that has columns with an event, a participant, and a
-    place gets the report on races. A file that has a column with dates or times and no
-    column "judge" gets the report on matches. Any other file gets the report on
-    judgments.
+    and features choose the report on judgments; time, neutral, pair, season, and points
+    choose the report on matches; event, player, place, and retired choose the report on
+    races. If you pass none of these parameters, a file that has columns with an event, a
+    participant, and a place gets the report on races. A file that has a column with dates
+    or times and no column "judge" gets the report on matches. Any other file gets the
+    report on judgments.
 
     \b
     Parameters of all reports (-p NAME VALUE):
@@ -384,6 +384,12 @@ def _report(
       pair         two names, as in "Ann - Bob", whose match is also forecast
       margins      if two columns contain points: whether to also test a model
                    of point differences (yes or no)
+      season       column with the season, or the first date of the current
+                   season; by default the column "season", if the file has
+                   one, else the matches since the last break of more than
+                   60 days; the rest of the season is simulated
+      points       points for a win, a tie, and a loss, as in "3 1 0"; by
+                   default 3 1 0, or the number of wins if there are no ties
 
     \b
     Parameters of the report on judgments:

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -187,7 +188,7 @@ def _run_template(
 
     page = filled(
         "report.html",
-        **result.notebook,
+        cells=_without_empty_sections(result.notebook["cells"]),
         title=title,
         markdown=markdown,
         b64encode=b64encode,
@@ -195,3 +196,14 @@ def _run_template(
     verb = "replaced" if path.exists() else "wrote"
     print(f"{verb} the report {write_atomically(path, page)} ({result.seconds:.0f} s)")
     return 0
+
+
+def _without_empty_sections(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out a text with the tag `optional` if the code below it shows nothing."""
+    kept = []
+    for number, cell in enumerate(cells):
+        code = takewhile(lambda one: one["cell_type"] == "code", cells[number + 1 :])
+        is_optional = "optional" in cell["metadata"].get("tags", [])
+        if not is_optional or any(one["outputs"] for one in code):
+            kept.append(cell)
+    return kept
