@@ -54,7 +54,8 @@ def test_the_sidebar_names_methods_and_folds_all_other_parts(desk, site):
         )
         # the part of this chapter is open; the sidebar lists the appendix of this
         # chapter only
-        assert [link.split("/")[-1] for link in links if "/chapters/" in link] == [
+        names = [link.rstrip("#").split("/")[-1] for link in links]
+        assert [name for name in names if name[0].isdigit()] == [
             "08_path.html",
             "08_path_more.html",
             "09_selection.html",
