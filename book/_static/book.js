@@ -1,7 +1,8 @@
 "use strict";
 
 // Boxes that scroll sideways: the classes more-left and more-right fade the edge behind which there is more
-// (book.css), and the keyboard reaches the box.
+// (book.css), and the keyboard reaches the box. On a telephone a table that would scroll is smaller (class tight).
+const TABLES = ".output, .pst-scrollable-table-container";
 const BOXES = [
   "mjx-container[display]",
   "span.math",
@@ -19,9 +20,17 @@ function cue(box) {
   if (hidden > 2) box.tabIndex = 0;
 }
 
+function fit(box) {
+  if (box.matches(TABLES)) {
+    box.classList.remove("tight");
+    box.classList.toggle("tight", box.scrollWidth > box.clientWidth + 2);
+  }
+  cue(box);
+}
+
 async function cues() {
   if (window.MathJax?.startup) await MathJax.startup.promise;
-  const resized = new ResizeObserver((entries) => entries.forEach((entry) => cue(entry.target.closest(BOXES))));
+  const resized = new ResizeObserver((entries) => entries.forEach((entry) => fit(entry.target.closest(BOXES))));
   for (const box of document.querySelectorAll(BOXES)) {
     box.addEventListener("scroll", () => cue(box), { passive: true });
     resized.observe(box);
@@ -71,6 +80,22 @@ function nameButtons() {
     button.setAttribute("aria-label", button.parentElement.querySelector(".admonition-title").textContent.trim());
 }
 
+// On a telephone long names in code break before a capital and after a sign, not in the middle of a word.
+function breakNames() {
+  if (!matchMedia("(max-width: 600px)").matches) return;
+  for (const name of document.querySelectorAll(".bd-article :is(code, dt) .pre, .genindextable a")) {
+    if (name.childElementCount || name.textContent.length < 16) continue;
+    const parts = name.textContent.split(/(?<=[a-z0-9])(?=[A-Z])|(?<=[_=(.,/])(?=\w)/);
+    name.replaceChildren(...parts.flatMap((part, k) => (k ? [document.createElement("wbr"), part] : [part])));
+  }
+}
+
+// The drawer of a telephone opens at the current page.
+const drawer = document.getElementById("pst-primary-sidebar-modal");
+document.querySelector(".primary-toggle")?.addEventListener("click", () =>
+  requestAnimationFrame(() => drawer?.querySelector("nav .active > a")?.scrollIntoView({ block: "center" })));
+
+breakNames();
 window.addEventListener("load", cues);
 window.addEventListener("load", nameButtons);
 window.addEventListener("load", openTarget);

@@ -1786,7 +1786,7 @@
       };
       fill(["learner", "loss (interval)", "answer", "non-inferior in"], rows.map((row, k) => {
         const [learner, loss, low, high] = row;
-        return [learner, number(loss) + (k ? ` (${number(low)} to ${number(high)})` : ""), verdict(row, k), tally(learner)];
+        return [learner, number(loss) + (k ? ` (${number(low)}\u00a0to\u00a0${number(high)})` : ""), verdict(row, k), tally(learner)];
       }));
       say(taskInWords(family, state.task, sizesNow()));
     }

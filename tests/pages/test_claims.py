@@ -140,7 +140,7 @@ def test_a_claim_and_its_chapter_link_to_each_other(desk, site):
     )
     with opened(desk, site, f"{CLAIMS}#claim-{claim.id.lower()}") as seen:
         entry = seen.page.locator(f"#claim-{claim.id.lower()}")
-        entry.get_by_role("link", name=f"Chapter {claim.chapter[:2]}").click()
+        entry.get_by_role("link", name=f"Chapter {int(claim.chapter[:2])}").click()
         badge = seen.page.locator(f"#check-{claim.id}")
         sync_api.expect(badge.locator(".claim-where")).to_be_in_viewport(timeout=60_000)
         badge.get_by_role("link", name=claim.id).click()

@@ -23,7 +23,7 @@ def test_tab_reaches_every_control_in_order_and_is_seen(desk, site, name):
             if not seen.ask("stop"):
                 break
             steps += 1
-        assert steps > 80
+        assert steps > 60
         assert seen.ask("walked", CONTROLS) == {
             "missed": [],
             "backwards": [],

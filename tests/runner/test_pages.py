@@ -218,11 +218,14 @@ def test_errata_are_ordered_by_consequence_and_then_by_place(checked):
     ]
     page = collected(changed(checked, *entries), {})["errata_p1.md"]
     assert re.findall(r"^### (.*)", page, re.MULTILINE) == [
-        *("Section 4, eq. 7", "Section 9, eq. 4", "Section 10, eq. 3", "Section 1"),
+        "Section 4, eq. 7 (P1-03)",
+        "Section 9, eq. 4 (P1-09)",
+        "Section 10, eq. 3 (P1-01)",
+        "Section 1 (P1-02)",
     ]
     assert len(re.findall(r"^## ", page, re.MULTILINE)) == 3
     assert re.search(r"\n: \$a\$\n.*\n: \$-a\$\n", page, re.DOTALL)
-    assert "(erratum-p1-01)=\n### Section 10, eq. 3\n" in page
+    assert "(erratum-p1-01)=\n### Section 10, eq. 3 (P1-01)\n" in page
     for link in (
         "claims.html#claim-p1-01",
         "01_first.html#check-P1-01",

@@ -43,6 +43,19 @@ def test_columns_with_only_numbers_are_marked():
     ) == ["x", "y"]
 
 
+def test_short_names_of_rows_and_intervals_are_marked():
+    frame = pd.DataFrame(
+        {"loss": ["0.01 (-0.04 to 0.07)", "5 % (1 to 9 %)"]},
+        index=["reverse-KL", "a name that is rather long"],
+    )
+    page = tidy_table(frame._repr_html_())
+    assert re.findall(r'<th class="short">(.*?)</th>', page) == ["reverse-KL"]
+    assert re.findall(r'<span class="interval">(.*?)</span>', page) == [
+        "(−0.04 to 0.07)",
+        "(1 to 9 %)",
+    ]
+
+
 def test_powers_zeros_and_missing_numbers_are_formatted_typographically():
     page = tidy_table(
         pd.DataFrame({"at": ["5e-09", "1e6"]}, index=["2^-21", "2^0"])._repr_html_()

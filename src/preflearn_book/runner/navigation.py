@@ -20,14 +20,13 @@ _SIDEBAR = re.compile(r'<nav class="bd-links.*?</nav>', re.DOTALL)
 _ENTRY = re.compile(r'(<a class="[^"]*reference internal" href="([^"#]*)#?">)(.*?)</a>')
 _CAPTION = '<p aria-level="2" class="caption" role="heading">'
 _PART = re.compile(rf"{_CAPTION}(.*?)</p>\s*(<ul.*</ul>)", re.DOTALL)
-_NUMBERED = re.compile(r'href="[^"]*">\d+\. ')
 
 
 def sidebar(text: str, page: str, subtitles: Mapping[str, str], base: str = "") -> str:
     """The HTML of a page with subtitles and folded parts in its sidebar.
 
-    A part is folded if it comes after the first numbered one, has no numbered pages, and
-    does not contain this page. Links of a page for any folder begin with `base` or "/".
+    A part is folded if it does not contain this page. Links of a page for any folder
+    begin with `base` or "/".
     """
     return _SIDEBAR.sub(
         lambda found: _folded(_subtitled(found[0], page, subtitles, base)),
@@ -51,17 +50,13 @@ def _subtitled(nav: str, page: str, subtitles: Mapping[str, str], base: str) -> 
 
 def _folded(nav: str) -> str:
     before, *parts = re.split(f"(?={re.escape(_CAPTION)})", nav)
-    is_numbered = [bool(_NUMBERED.search(part)) for part in parts]
-    begun = False
     for k, part in enumerate(parts):
-        begun = begun or is_numbered[k]
-        if begun and not is_numbered[k]:
-            is_open = " open" if 'class="toctree-l1 current' in part else ""
-            parts[k] = _PART.sub(
-                rf'<details class="part"{is_open}><summary><span aria-level="2" '
-                r'class="caption" role="heading">\1</span></summary>\n\2</details>',
-                part,
-            )
+        is_open = " open" if 'class="toctree-l1 current' in part else ""
+        parts[k] = _PART.sub(
+            rf'<details class="part"{is_open}><summary><span aria-level="2" '
+            r'class="caption" role="heading">\1</span></summary>\n\2</details>',
+            part,
+        )
     return before + "".join(parts)
 
 

@@ -7,6 +7,9 @@ from itertools import cycle
 _NUMBER = '<td class="number">'
 _COLUMN = '<td class="number column">'
 
+_INTERVAL = re.compile(r"\([-−+]?[\d.,]+ to [-−+]?[\d.,]+(?: %)?\)")
+_SHORT = re.compile(r"<th(?=[^>]*>[^<]{1,16}</th>)")  # the name of a row
+
 # Two rows of a table head.
 _NAMES = re.compile(
     r"(?P<begin><thead>\s*<tr[^>]*>)(?P<levels>(?:\s*<th></th>)+)(?P<rest>(?:(?!</tr>).)*</tr>)"
@@ -22,7 +25,8 @@ def tidy_table(html: str) -> str:
       rows is removed.
     - Minus signs are typographic, zero has no sign, a missing number is a dash, and
       5e-09 or 2^-21 is written as a power.
-    - Cells with numbers, and columns with only numbers, get a class.
+    - Cells with numbers, columns with only numbers, and short names of rows get a class.
+    - An interval in brackets gets a class, because a line should not break within it.
     """
     before, begin, table = html.partition("<table")
     table = _NAMES.sub(_one_head, begin + table)
@@ -43,6 +47,9 @@ def tidy_table(html: str) -> str:
         lambda name: name[0].replace(" ", "\xa0"),
         table,
     )
+    table = _INTERVAL.sub(r'<span class="interval">\g<0></span>', table)
+    head, begin, body = table.rpartition("<tbody>")
+    table = head + begin + _SHORT.sub('<th class="short"', body)
     table = re.sub(r"(?<=<td>)-(?=0(?:\.0*)?</td>)", "", table).replace(
         "<td>NaN</td>", "<td>–</td>"
     )
