@@ -396,7 +396,45 @@ def in_words(difference: PairedDifference, better: str = "lower") -> str:
     >>> in_words(compare_losses(losses, "b", "a", "domain"))
     'higher by 0.150 (0.093 to 0.207), inferior'
     """
-    text = difference.describe(better)
+    return f"{difference.describe(better)}, {verdict(difference)}"
+
+
+def in_columns(difference: PairedDifference, better: str = "lower") -> dict[str, str]:
+    """The difference between two learners, its 95 % interval, and the verdict, as columns
+    of a table.
+
+    Parameters
+    ----------
+    difference, better
+        As in `in_words`.
+
+    Returns
+    -------
+    dict
+        The difference is the measure of the first learner minus that of the second.
+
+    Examples
+    --------
+    >>> losses = pd.DataFrame({"a": [0.1] * 6, "b": [0.3, 0.2] * 3, "constant": 0.5})
+    >>> in_columns(compare_losses(losses, "b", "a", "domain"))
+    {'difference': '+0.150', '95 % interval': '0.093 to 0.207', 'verdict': 'inferior'}
+    """
+    low, high = difference.interval()
+    values = [difference.mean, low, high]
+    if better == "lower":
+        values = [-difference.mean, -high, -low]
+    digits = 3 if max(map(abs, values)) >= 0.005 else 4
+    mean, low, high = (round(value, digits) + 0.0 for value in values)
+    interval = f"{low:.{digits}f} to {high:.{digits}f}"
+    return {
+        "difference": f"{mean:+.{digits}f}".replace("-", "−"),
+        "95 % interval": interval.replace("-", "−"),
+        "verdict": verdict(difference),
+    }
+
+
+def verdict(difference: PairedDifference) -> str:
+    """The answer of the decision rules, such as "inferior", or "undecided"."""
     words = [
         word
         for word, answer in (
@@ -406,7 +444,7 @@ def in_words(difference: PairedDifference, better: str = "lower") -> str:
         )
         if answer
     ]
-    return f"{text}, {' and '.join(words) or 'undecided'}"
+    return " and ".join(words) or "undecided"
 
 
 def advice(runs: pd.DataFrame, **facts: float) -> pd.DataFrame:
