@@ -405,7 +405,7 @@ window.probes = (() => {
     look();
     if (!moving) return [...found];
     sliders();
-    controls("select").forEach((list) => [...list.options].filter((option) => !option.disabled).slice(-4).forEach(({ value }) => choose(list, value, "change")));
+    controls("select").filter(shown).forEach((list) => [...list.options].filter((option) => !option.disabled).slice(-4).forEach(({ value }) => choose(list, value, "change")));
     controls("button, [type=radio]").filter(shown).forEach((button) => { button.click(); look(); });
     controls("[role=switch]").forEach((line) => { line.dispatchEvent(new MouseEvent("click")); look(); });
     controls("[role=slider]").forEach((grip) => ["Left", "Down", "Right", "Up"].forEach((way) => {
