@@ -96,14 +96,14 @@ def british() -> League:
 
 def nba() -> League:
     """The NBA since 1977; playoffs are in the training data, but not in the table."""
-    frame = load_nba().matches
-    frame = frame[frame["season"].between(1977, 2019)].reset_index(drop=True)
-    sides = pd.concat([frame["first"], frame["second"]]).sort_index(kind="stable")
+    games = load_nba().matches
+    frame = games.query("1977 <= season <= 2019").reset_index(drop=True)
+    sides = frame[["first", "second"]].stack().droplevel(1)
     season = frame["season"].loc[sides.index].to_numpy()
-    games = sides.groupby([season, sides.to_numpy()])
+    of_team = sides.groupby([season, sides.to_numpy()])
     # about half of the teams are not in the playoffs and have the same number of games
-    usual = games.size().groupby(level=0).agg(lambda sizes: sizes.mode().iloc[0])
-    number = games.cumcount().groupby(level=0).max()
+    usual = of_team.size().groupby(level=0).agg(lambda sizes: sizes.mode().iloc[0])
+    number = of_team.cumcount().groupby(level=0).max()
     regular = number < frame["season"].map(usual)
     return League("NBA", frame.assign(counts=regular), Points(1, 0, 0))
 
@@ -116,9 +116,8 @@ def of_file(path: str, points: Points) -> League:
 
 def half_season(league: League, season: Any) -> Season | None:
     """A season at the first date after which at least half of its matches are played."""
-    rows = league.matches[
-        (league.matches["season"] == season) & league.matches["counts"]
-    ]
+    is_season = (league.matches["season"] == season) & league.matches["counts"]
+    rows = league.matches.loc[is_season, :]
     middle = rows["time"].iloc[(len(rows) - 1) // 2]
     is_played = rows["time"] <= middle
     if is_played.all():

@@ -338,7 +338,7 @@ def forecast_season(
             "high": high,
         }
     )
-    order = np.lexsort((season.names, -table["final"]))
+    order = np.lexsort((np.array(season.names), -table["final"].to_numpy()))
     return SeasonForecast(
         table.iloc[order].reset_index(drop=True), rank_chances(final)[order]
     )
@@ -390,9 +390,8 @@ def season_table(forecast: SeasonForecast) -> pd.DataFrame:
     """The columns of a forecast that the report shows, with chances in percent."""
     table = forecast.table
     n = len(table)
-    digits = 0
-    if (table["points"] % 1).any() or (table["low"] % 1).any():
-        digits = 1
+    has_fractions = (table[["points", "low"]].to_numpy() % 1).any()
+    digits = 1 if has_fractions else 0
     ends = zip(table["low"], table["high"], strict=True)
     bottom = n_last(n)
     last = forecast.chances[:, n - bottom :].sum(axis=1)

@@ -351,7 +351,7 @@ def test_a_page_without_verdicts_states_nothing_about_them():
     )
 
 
-def test_a_drawing_adapts_to_dark_pages_and_keeps_the_colors_of_data():
+def test_a_drawing_adapts_to_dark_pages():
     drawing = [
         '<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg" width="9">',
         "<g/></svg>",
@@ -363,11 +363,11 @@ def test_a_drawing_adapts_to_dark_pages_and_keeps_the_colors_of_data():
         re.DOTALL,
     )
     assert drawn.count("<style>") == 1
-    changed = set(re.findall(r'\[style\*="\w+: (#\w+)"\]', drawn))
-    assert {"#ffffff", "#000000"} <= changed
-    assert changed.isdisjoint(
-        color.lower() for name, color in COLOURS.items() if name != "black"
-    )
+    changed = dict(re.findall(r'\[style\*="\w+: (#\w+)"\][^{]*\{ \w+: (#\w+)', drawn))
+    assert {"#ffffff", "#000000"} <= changed.keys()
+    dim = {COLOURS[name].lower() for name in ("blue", "vermillion", "green", "purple")}
+    assert dim <= changed.keys()
+    assert len(set(changed.values())) == len(changed)
 
 
 def test_the_drawing_for_narrow_pages_is_appended_to_the_wide_one():
