@@ -724,6 +724,14 @@ def test_what_is_wrong_with_a_file_is_one_line_and_the_report_stays(
     assert (here / "own_report.html").read_text() == "before"
 
 
+def test_messages_name_the_report_and_quotation_marks(here, capsys):
+    tastes().to_csv("own.csv", index=False)
+    assert main(["report", "own.csv", "--judgements", "-p", "left", "left"]) == 2
+    assert "the report on judgments has no parameter 'left'" in capsys.readouterr().err
+    assert main(["report", "own.csv", "-p", "first", "player", "1"]) == 2
+    assert "-p NAME 'TWO WORDS'" in capsys.readouterr().err
+
+
 def test_a_report_on_races_ranks_and_forecasts_by_name(here, capsys):
     """Names and texts are data: Markdown, formulas, and HTML are shown as written."""
     names = {"Ann": "<b>Ann</b>", "Bob": "$b_1$", "Cy": "*Cy*_x", "DNF": "`D`<i>"}
