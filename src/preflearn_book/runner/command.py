@@ -359,7 +359,8 @@ def _report(
 
     \b
     Parameters of all reports (-p NAME VALUE):
-      n_next       number of forecasts, or of pairs to compare next
+      n_next       number of forecasts, or of pairs to compare next; by default
+                   20 matches, 8 pairs, or 3 races
       profile      quick or full (more computation)
       seed         random seed
 
