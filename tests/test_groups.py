@@ -14,6 +14,7 @@ from preflearn.matches import Matches
 from preflearn_book.groups import (
     connectivity,
     doubtful_judges_bullet,
+    omitted_bullet,
     scores_over_time,
     standings_within_groups,
     unranked_sentence,
@@ -129,3 +130,9 @@ def test_unranked_names_and_doubtful_judges_are_named():
     assert "names may be misspelled**: Ane, Bbo" in unranked_sentence(["Ane", "Bbo"])
     text = doubtful_judges_bullet({"anna": "Anna"}, {"anna": 1, "Anna": 40})
     assert "anna (1 answer) may be a misspelling of Anna (40 answers)" in text
+
+
+def test_rows_left_out_are_in_the_summary():
+    assert omitted_bullet([]) == ""
+    text = omitted_bullet(["2 rows without an answer", "1 row with an invalid value"])
+    assert "2 rows without an answer; 1 row with" in text

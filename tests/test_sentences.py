@@ -7,7 +7,6 @@ from preflearn_book.sentences import (
     agreement_sentence,
     between,
     leading_sentence,
-    omitted_bullet,
     rate_with_interval,
 )
 
@@ -77,9 +76,3 @@ def test_hits_of_one_cluster_that_agree_widen_the_interval():
     assert high - low == pytest.approx(2 * 1.96 * 100 * np.sqrt(0.75 * 0.25 / 39))
     _, low_10, _ = rate_with_interval([10, 10, 10, 0], [10] * 4)
     assert low_10 < low
-
-
-def test_rows_left_out_are_in_the_summary():
-    assert omitted_bullet([]) == ""
-    text = omitted_bullet(["2 rows without an answer", "1 row with an invalid value"])
-    assert "2 rows without an answer; 1 row with" in text

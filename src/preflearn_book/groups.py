@@ -251,6 +251,13 @@ def group_bullet(n_groups: int, what: str) -> str:
     )
 
 
+def omitted_bullet(omitted: Sequence[str]) -> str:
+    """Bullet of a summary on rows that are left out, as Markdown; "" without any."""
+    if not omitted:
+        return ""
+    return f"- **Left out**: {'; '.join(omitted)}. The details of the data list them.\n"
+
+
 def _plural(unit: str) -> str:
     if unit.endswith("ch"):
         return f"{unit}es"

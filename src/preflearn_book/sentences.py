@@ -153,13 +153,6 @@ def rate_with_interval(
     return 100 * float(rate), 100 * float(low), 100 * float(high)
 
 
-def omitted_bullet(omitted: Sequence[str]) -> str:
-    """Bullet of a summary on rows that are left out, as Markdown; "" without any."""
-    if not omitted:
-        return ""
-    return f"- **Left out**: {'; '.join(omitted)}. The details of the data list them.\n"
-
-
 def agreement_sentence(
     same: float,
     together: float,
