@@ -11,7 +11,14 @@ from preflearn.dynamics import (
     Probit,
 )
 from preflearn.matches import Matches
-from preflearn_book.groups import connectivity, standings_within_groups
+from preflearn_book.groups import (
+    connectivity,
+    doubtful_judges_bullet,
+    omitted_bullet,
+    scores_over_time,
+    standings_within_groups,
+    unranked_sentence,
+)
 
 NAMES = ["Ann", "Bob", "Cy", "Dee", "Eve", "Fay", "Gus"]
 CYCLE = [(0, 1), (1, 2), (2, 0)]
@@ -76,3 +83,56 @@ def test_ranks_and_mean_scores_are_those_of_each_group():
     )
     whole = averaged.standings()
     np.testing.assert_allclose(alone["score"], whole["score"], atol=1e-6)
+
+
+def standings_of(n, unranked):
+    """Standings of players who met in a circle, the model, and its last time."""
+    pairs = [(a, b) for a in range(n) for b in range(a + 1, n)] * 4
+    frame = pd.DataFrame(
+        [(NAMES[a], NAMES[b]) for a, b in pairs], columns=["first", "second"]
+    )
+    frame["time"] = np.arange(len(frame), dtype=float)
+    matches = Matches.from_frame(frame, outcome=None)
+    model = DynamicComparisons(Constant(1.0), Probit(), posterior="joint")
+    averaged = AveragedComparisons([model.fit(matches, np.ones(len(frame)))], [1.0])
+    end = frame["time"].iloc[-1]
+    everyone = averaged.standings()
+    names = [NAMES[:n]]
+    return (
+        standings_within_groups(averaged, everyone, names, end, unranked),
+        averaged,
+        end,
+    )
+
+
+@pytest.mark.filterwarnings("ignore::preflearn.core.NotIdentifiedWarning")
+def test_unranked_names_are_at_the_end_and_do_not_count_for_the_mean():
+    table, _, _ = standings_of(4, ["Bob"])
+    assert table["name"].tolist() == ["Ann", "Cy", "Dee", "Bob"]
+    assert table["rank"].tolist()[:3] == [1, 2, 3]
+    assert table["rank"].isna().tolist() == [False, False, False, True]
+    assert table["rank_high"].max() == 3
+    assert table["score"][:3].sum() == pytest.approx(0)
+    assert table["score"][3] > table["score"][1]
+
+
+@pytest.mark.filterwarnings("ignore::preflearn.core.NotIdentifiedWarning")
+def test_scores_over_time_end_with_those_of_the_standings():
+    table, averaged, end = standings_of(4, [])
+    names = table["name"].tolist()
+    mean, std = scores_over_time(averaged, names[:2], names, np.array([0.0, end]))
+    np.testing.assert_allclose(mean[-1], table["score"][:2])
+    np.testing.assert_allclose(std[-1], table["std"][:2])
+
+
+def test_unranked_names_and_doubtful_judges_are_named():
+    assert unranked_sentence([]) == ""
+    assert "names may be misspelled**: Ane, Bbo" in unranked_sentence(["Ane", "Bbo"])
+    text = doubtful_judges_bullet({"anna": "Anna"}, {"anna": 1, "Anna": 40})
+    assert "anna (1 answer) may be a misspelling of Anna (40 answers)" in text
+
+
+def test_rows_left_out_are_in_the_summary():
+    assert omitted_bullet([]) == ""
+    text = omitted_bullet(["2 rows without an answer", "1 row with an invalid value"])
+    assert "2 rows without an answer; 1 row with" in text

@@ -1,13 +1,21 @@
 """Sentences in the reports."""
 
-from preflearn_book.sentences import agreement_sentence, between, leading_sentence
+import numpy as np
+import pytest
+
+from preflearn_book.sentences import (
+    agreement_sentence,
+    between,
+    leading_sentence,
+    rate_with_interval,
+)
 
 NAMES = ["Ann", "Bob", "Cy", "Dee"]
 
 
 def test_all_candidates_are_named_if_the_first_rank_is_uncertain():
     text = leading_sentence(NAMES, [1, 1, 3, 3], [2, 2, 4, 4], "players")
-    assert "uncertain who leads" in text
+    assert "uncertain which is best" in text
     assert "Ann or Bob" in text
     assert "Cy" not in text
 
@@ -56,3 +64,15 @@ def test_the_agreement_of_judges_has_a_verdict():
     assert "Judges agree more often" in text([90, 91, 92])
     assert "Judges agree slightly more often" in text([56, 56, 56])
     assert "Judges agree less often" in text([20, 21, 22])
+
+
+def test_a_missing_interval_is_a_dash():
+    assert between(np.nan, np.nan) == "–"
+
+
+def test_hits_of_one_cluster_that_agree_widen_the_interval():
+    rate, low, high = rate_with_interval([1] * 30 + [0] * 10, [1] * 40)
+    assert rate == 75
+    assert high - low == pytest.approx(2 * 1.96 * 100 * np.sqrt(0.75 * 0.25 / 39))
+    _, low_10, _ = rate_with_interval([10, 10, 10, 0], [10] * 4)
+    assert low_10 < low

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -132,7 +132,11 @@ def _sentences(
 
 
 def standings_within_groups(
-    model: Any, standings: pd.DataFrame, groups: Sequence[Sequence[Any]], time: Any
+    model: Any,
+    standings: pd.DataFrame,
+    groups: Sequence[Sequence[Any]],
+    time: Any,
+    unranked: Collection[Any] = (),
 ) -> pd.DataFrame:
     """Scores, intervals, and ranks of competitors relative to the others of their group.
 
@@ -145,13 +149,16 @@ def standings_within_groups(
         Groups that never met.
     time : float
         Time of the scores.
+    unranked : collection of names
+        Names that have a score, relative to the mean of the others, but no rank.
 
     Returns
     -------
     DataFrame
         The rows of `standings` by group and rank, with the number of the group in the
-        column "group". The intervals are those of a normal distribution with the mean
-        and covariance of the averaged posterior.
+        column "group", and the unranked names at the end of each group. The intervals
+        are those of a normal distribution with the mean and covariance of the averaged
+        posterior.
     """
     rng = np.random.default_rng(0)
     parts = []
@@ -160,20 +167,80 @@ def standings_within_groups(
     for k in np.unique(number):
         part: Any = standings[number == k].copy()
         mean, covariance = model.joint_scores(list(part["name"]), time)
-        center = np.eye(len(part)) - 1 / len(part)
+        ranked = ~part["name"].isin(unranked).to_numpy()
+        if not ranked.any():
+            ranked[:] = True
+        center = np.eye(len(part)) - ranked / ranked.sum()
         mean, covariance = center @ mean, center @ covariance @ center
         std = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         draws = rng.multivariate_normal(mean, covariance, _N_DRAWS, method="eigh")
+        draws[:, ~ranked] = -np.inf
         low, high = np.quantile(
             rankdata(-draws, axis=1), [0.025, 0.975], axis=0, method="nearest"
         )
-        rank = rankdata(-mean, method="min").astype(int)
+        rank = rankdata(np.where(ranked, -mean, np.inf), method="min").astype(int)
         part["group"], part["score"], part["std"], part["rank"] = k, mean, std, rank
         part["low"], part["high"] = mean - 1.96 * std, mean + 1.96 * std
         part["rank_low"] = np.minimum(low, rank).astype(int)
         part["rank_high"] = np.maximum(high, rank).astype(int)
-        parts.append(part.sort_values("rank", kind="stable"))
+        part = part.sort_values("rank", kind="stable")
+        parts.append(without_ranks(part, unranked if ranked.sum() < len(part) else ()))
     return pd.concat(parts, ignore_index=True)
+
+
+def scores_over_time(
+    model: Any, players: Sequence[Any], reference: Sequence[Any], times: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Scores relative to the mean of a reference at each time, as in the standings.
+
+    Parameters
+    ----------
+    model : AveragedComparisons
+    players : sequence of names
+        Names that are part of the reference.
+    reference : sequence of names
+    times : ndarray of shape (k,)
+
+    Returns
+    -------
+    mean, std : ndarray of shape (k, n_players)
+    """
+    rows = [list(reference).index(player) for player in players]
+    center = (np.eye(len(reference)) - 1 / len(reference))[rows]
+    means, stds = [], []
+    for time in times:
+        mean, covariance = model.joint_scores(reference, float(time))
+        means.append(center @ mean)
+        variance = np.einsum("ij,jk,ik->i", center, covariance, center, optimize=True)
+        stds.append(np.sqrt(np.maximum(variance, 0.0)))
+    return np.array(means), np.array(stds)
+
+
+def without_ranks(
+    table: pd.DataFrame, unranked: Collection[Any], names: str = "name"
+) -> pd.DataFrame:
+    """Remove the ranks of some names from the columns rank, rank_low, and rank_high."""
+    is_unranked = table[names].isin(unranked)
+    if not is_unranked.any():
+        return table
+    table = table.astype({"rank": "Int64", "rank_low": float, "rank_high": float})
+    table.loc[is_unranked, "rank"] = pd.NA
+    table.loc[is_unranked, ["rank_low", "rank_high"]] = np.nan
+    return table
+
+
+def unranked_sentence(names: Sequence[Any]) -> str:
+    """Say why some names have no rank, as Markdown; "" without any.
+
+    Examples
+    --------
+    >>> unranked_sentence(["Ane"])
+    '**Not ranked, because the name may be misspelled**: Ane. '
+    """
+    if not len(names):
+        return ""
+    name = "name" if len(names) == 1 else "names"
+    return f"**Not ranked, because the {name} may be misspelled**: {first_few(names)}. "
 
 
 def group_bullet(n_groups: int, what: str) -> str:
@@ -182,6 +249,13 @@ def group_bullet(n_groups: int, what: str) -> str:
         f"- **The {what} form {n_groups:,} groups that never met.** Each group has separate ranks "
         f"and scores; the data do not show which group is better.\n"
     )
+
+
+def omitted_bullet(omitted: Sequence[str]) -> str:
+    """Bullet of a summary on rows that are left out, as Markdown; "" without any."""
+    if not omitted:
+        return ""
+    return f"- **Left out**: {'; '.join(omitted)}. The details of the data list them.\n"
 
 
 def _plural(unit: str) -> str:
@@ -210,6 +284,37 @@ def doubtful_names_bullet(doubtful: dict[str, str], counts: Any, unit: str) -> s
     """
     if not doubtful:
         return ""
+    pairs = list(doubtful.items())
+    listed = _misspellings(doubtful, counts, unit)
+    left_out = escape_markdown(pairs[0][0])
+    if len(pairs) > 1:
+        left_out = f"the {len(pairs):,} rarer names"
+    return (
+        f"- **Check first**: {listed}. The report treats these as different names, does not rank "
+        f"{left_out}, and leaves {'them' if len(pairs) > 1 else 'it'} out of this summary.\n"
+    )
+
+
+def doubtful_judges_bullet(doubtful: dict[str, str], counts: Any) -> str:
+    """Bullet of a summary on judges whose names may be misspelled.
+
+    Parameters
+    ----------
+    doubtful : dict of str to str
+        Each doubtful name, and the more frequent name that may be meant.
+    counts : mapping of str to int
+        Number of answers of each judge.
+    """
+    if not doubtful:
+        return ""
+    return (
+        f"- **Check the names of judges**: {_misspellings(doubtful, counts, 'answer')}. The report treats "
+        f"them as different judges.\n"
+    )
+
+
+def _misspellings(doubtful: dict[str, str], counts: Any, unit: str) -> str:
+    """The first doubtful names, each with the name that may be meant."""
 
     def described(name: str) -> str:
         return f"{escape_markdown(name)} ({counted(int(counts[name]), unit, _plural(unit))})"
@@ -221,10 +326,4 @@ def doubtful_names_bullet(doubtful: dict[str, str], counts: Any, unit: str) -> s
     )
     if len(pairs) > _MAX_NAMES:
         listed += f"; {len(pairs) - _MAX_NAMES:,} more are listed below"
-    left_out = escape_markdown(pairs[0][0])
-    if len(pairs) > 1:
-        left_out = f"the {len(pairs):,} rarer names"
-    return (
-        f"- **Check first**: {listed}. The report treats these as different names, and leaves "
-        f"{left_out} out of this summary.\n"
-    )
+    return listed

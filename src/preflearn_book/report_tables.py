@@ -35,9 +35,23 @@ def show(frame: pd.DataFrame, digits: int = 2) -> None:
     display(HTML(table_html(frame, digits)))
 
 
+def _with_dashes(frame: pd.DataFrame) -> pd.DataFrame:
+    """Replace missing integers, which pandas would show as <NA>."""
+    shown = frame.copy()
+    for title in shown:
+        if pd.api.types.is_integer_dtype(shown[title]) and shown[title].isna().any():
+            shown[title] = shown[title].astype(object).where(shown[title].notna(), "–")
+    return shown
+
+
+def _are_dates(column: pd.Series) -> bool:
+    """Whether all texts are dates, which must not break at their hyphens."""
+    return bool(column.astype(str).str.fullmatch(r"\d{4}-\d{2}(-\d{2}.*)?").all())
+
+
 def table_html(frame: pd.DataFrame, digits: int = 2) -> str:
     """A table without row numbers as HTML; texts are aligned left and escaped."""
-    html = frame.to_html(
+    html = _with_dashes(frame).to_html(
         index=False,
         border=0,
         na_rep="–",
@@ -50,7 +64,8 @@ def table_html(frame: pd.DataFrame, digits: int = 2) -> str:
         is_short = bool(frame[column].astype(str).str.len().max() <= _SHORT)
         nowrap = "; white-space: nowrap" * is_short
         head.append(' style="text-align: left"' * is_text)
-        cells.append(f' style="text-align: left{nowrap}"' * is_text)
+        name = ' class="date"' * bool(is_text and _are_dates(frame[column]))
+        cells.append(f'{name} style="text-align: left{nowrap}"' * is_text)
     styles = {"<th>": cycle(head), "<td>": cycle(cells)}
     return re.sub(
         "<t[hd]>", lambda cell: f"{cell[0][:-1]}{next(styles[cell[0]])}>", html

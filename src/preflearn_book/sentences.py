@@ -43,14 +43,18 @@ def between(
 ) -> str:
     """An interval as text with non-breaking spaces: "3 to 5", or "3" if both ends agree.
 
-    An end that is rounded to the value `excluded` gets more digits, because the text
-    says on which side of this value the end lies.
+    Without an interval (NaN), the text is a dash. An end that is rounded to the value
+    `excluded` gets more digits, because the text says on which side of this value the
+    end lies.
 
     Examples
     --------
     >>> between(50.2, 81.7, excluded=50.0)
     '50.2\xa0to\xa082'
     """
+
+    if np.isnan(low):
+        return "–"
 
     def end(x: float) -> str:
         n = digits
@@ -94,8 +98,8 @@ def leading_sentence(
     --------
     >>> leading_sentence(["Ann", "Bob", "Cy"], [1, 2, 2], [1, 3, 3], "players")
     '**Ann leads** the 3 players, followed by Bob and Cy.'
-    >>> leading_sentence(["Ann", "Bob", "Cy"], [1, 1, 3], [2, 2, 3], "players")
-    '**It is uncertain who leads** the 3 players: Ann or Bob. Their ranks have 95 % intervals that include 1.'
+    >>> leading_sentence(["Ann", "Bob", "Cy"], [1, 1, 3], [2, 2, 3], "players")[:63]
+    '**It is uncertain which is best** of the 3 players: Ann or Bob.'
     """
     n = len(names)
     best = names[0]
@@ -115,7 +119,7 @@ def leading_sentence(
             f"**{best} probably leads** the {n:,} {whom}. The 95 % interval of this rank is "
             f"1 to {worst_rank:.0f}."
         )
-    uncertain = f"**It is uncertain who leads** the {n:,} {whom}: "
+    uncertain = f"**It is uncertain which is best** of the {n:,} {whom}: "
     if len(candidates) > _MAX_NAMES:
         return (
             f"{uncertain}{len(candidates):,} of them have ranks with 95 % intervals that include 1. "
@@ -123,6 +127,30 @@ def leading_sentence(
         )
     listed = ", ".join(candidates[:-1]) + f" or {candidates[-1]}"
     return f"{uncertain}{listed}. Their ranks have 95 % intervals that include 1."
+
+
+def rate_with_interval(
+    hits: ArrayLike, totals: ArrayLike
+) -> tuple[float, float, float]:
+    """A percentage and its 95 % interval, for hits that depend on each other in clusters.
+
+    Parameters
+    ----------
+    hits, totals : array-like of shape (n_clusters,)
+        Number of hits and of trials in each cluster, such as a race or a judge.
+
+    Examples
+    --------
+    >>> [round(x) for x in rate_with_interval([3, 2, 4, 3], [4, 4, 4, 4])]
+    [75, 55, 95]
+    """
+    won = np.asarray(hits, dtype=float)
+    n = np.asarray(totals, dtype=float)
+    rate = won.sum() / n.sum()
+    k = max(len(n), 2)
+    error = np.sqrt(k / (k - 1) * ((won - rate * n) ** 2).sum()) / n.sum()
+    low, high = max(rate - 1.96 * error, 0.0), min(rate + 1.96 * error, 1.0)
+    return 100 * float(rate), 100 * float(low), 100 * float(high)
 
 
 def agreement_sentence(

@@ -189,3 +189,58 @@ def test_two_columns_of_one_name_are_rejected():
         [games(), games()["time"].rename("x"), games()["time"].rename("x")], axis=1
     )
     assert len(matches_of(twice).played) == 60  # no parameter names this column
+
+
+def test_rows_without_an_answer_and_unused_columns_are_noted():
+    frame = games().assign(judge="eve", id=range(60))
+    frame.loc[[5, 9], "outcome"] = None
+    file = judgements_of(frame)
+    assert file.omitted == ["2 rows without an answer in column 'outcome'"]
+    notes = " ".join(file.notes)
+    assert "lines 7, 11" in notes
+    assert "Columns not used: time, id." in notes
+    assert "Columns not used" not in " ".join(matches_of(games()).notes)
+
+
+def test_names_of_judges_are_checked():
+    file = judgements_of(
+        games().assign(judge=["Anna"] * 30 + ["Bernd"] * 29 + ["anna"])
+    )
+    assert file.doubtful_judges == {"anna": "Anna"}
+    assert file.doubtful == {}
+
+
+def test_all_missing_columns_are_named_with_one_command():
+    frame = games().rename(columns={"first": "player 1", "outcome": "won"})
+    match = "'first', 'outcome' not found.*player 1, second, time, won.*"
+    command = "-p first COLUMN -p second second -p time time -p outcome COLUMN"
+    with pytest.raises(ValueError, match=match + command):
+        matches_of(frame)
+    with pytest.raises(ValueError, match="--judgements -p first COLUMN -p second"):
+        judgements_of(frame)
+    day = frame.rename(columns={"time": "day of play"})
+    with pytest.raises(ValueError, match="-p time 'day of play'"):
+        matches_of(day)
+
+
+def test_a_file_of_races_has_another_report():
+    rows = [
+        (f"r{k}", name, place) for k in range(6) for place, name in enumerate("abc", 1)
+    ]
+    frame = pd.DataFrame(rows, columns=["race", "driver", "place"]).assign(day="2024")
+    match = "looks like races.*'race', 'driver', 'place'.*--races, without -p time"
+    with pytest.raises(ValueError, match=match):
+        matches_of(frame, time="day")
+    laps = frame.drop(columns="place").assign(lap="0:45.1")
+    with pytest.raises(ValueError, match=r"a column with places.*'lap': pass --races"):
+        matches_of(laps, time="day")
+
+
+def test_up_to_ten_invalid_rows_are_listed_with_their_values():
+    frame = pd.concat([games(60)] * 20, ignore_index=True)
+    frame["outcome"] = frame["outcome"].astype("string")
+    frame.loc[:11, "outcome"] = [f"x{k}" for k in range(12)]
+    notes = " ".join(matches_of(frame).notes)
+    assert "12 rows with an invalid value in column 'outcome'" in notes
+    assert "'x0' in line 2, 'x1' in line 3" in notes
+    assert "'x9' in line 11 and 2 more" in notes

@@ -44,6 +44,17 @@ def test_a_name_of_several_lines_or_hundreds_of_letters_is_rejected(name):
         read_names(UserTable(frame, "own.csv"), "who", "first")
 
 
+def test_names_of_judges_are_called_so_and_rows_are_counted():
+    table = UserTable(pd.DataFrame(), "own.csv")
+    counts = pd.Series({"Anna": 40, "anna": 1, "Bernd": 30, "Berndt": 1})
+    doubtful = note_similar_names(table, counts, "names of judges")
+    assert doubtful == {"anna": "Anna", "Berndt": "Bernd"}
+    notes = " ".join(table.notes)
+    assert "anna (1 row)" in notes
+    assert "Names of judges that differ" in notes
+    assert "Rare names of judges" in notes
+
+
 def test_a_pair_may_have_a_hyphen_in_its_names():
     assert read_pair("A - B - C", {"A - B", "C"}) == ("A - B", "C")
     with pytest.raises(ValueError, match="'A - Z'"):

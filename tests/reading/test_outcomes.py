@@ -153,3 +153,34 @@ def test_three_columns_count_ties():
 def test_outcomes_that_cannot_be_read_are_an_error(values, named):
     with pytest.raises(ValueError, match=named):
         read(values)
+
+
+def test_a_word_of_many_rows_may_mean_a_tie():
+    match = (
+        r"'unentschieden' in line 3.*replace it by tie \(1 more row has this value; 1"
+    )
+    with pytest.raises(ValueError, match=match):
+        read(
+            ["Ann", "unentschieden", "Bob", "unentschieden", "Ann", "both", "Bob", "Cy"]
+        )
+    with pytest.raises(ValueError, match="If 'remis' means a tie"):
+        read(["H", "A", "remis"] * 3)
+
+
+@pytest.mark.parametrize(
+    "text", ["11. Sep", "11-Sep", "Nov 07", "7. Mär", "2025-11-07", "07.11.2025"]
+)
+def test_a_score_that_a_spreadsheet_made_a_date_is_named(text):
+    with pytest.raises(ValueError, match=rf"'{text}' in line 3.*into a date.*to text"):
+        read(["11-9", text] * 5)
+    _, notes = read(["11-9", "9-11"] * 100 + [text])
+    assert f"'{text}' in line 202" in notes
+    assert "into a date" in notes
+
+
+def test_a_note_on_a_wrong_value_does_not_list_all_words():
+    _, notes = read(["H", "A"] * 100 + ["w.o."])
+    assert "column 'x'**: 'w.o.' in line 202" in notes
+    assert "drawn" not in notes
+    with pytest.raises(ValueError, match="drawn"):
+        read(["H", "A", "w.o."])

@@ -140,3 +140,32 @@ def test_columns_are_found_among_others():
 )
 def test_races_are_guessed_from_columns_and_parameters(frame, given, kind):
     assert guess_kind(as_table(frame), dict.fromkeys(given, "x")) == kind
+
+
+def laps(n=6):
+    """Races with the time of the best lap of each driver."""
+    frame = races(n=n)
+    return frame.assign(lap=[f"0:4{k % 10}.5" for k in range(len(frame))])
+
+
+def test_columns_that_no_parameter_names_are_noted():
+    notes = notes_of(load_races(as_table(laps().assign(day="2024-01-01"))))
+    assert "Columns not used: lap, day." in notes
+
+
+def test_times_are_not_places():
+    match = "'lap' in own.csv contains times, not places.*-p place place"
+    with pytest.raises(ValueError, match=match):
+        load_races(as_table(laps()), place="lap")
+    frame = laps().drop(columns="place")
+    with pytest.raises(ValueError, match="needs places, and 'lap' contains times"):
+        load_races(as_table(frame))
+
+
+def test_a_named_place_needs_no_other_name():
+    points = races().assign(points=races()["place"].map(lambda x: 10 + int(x)))
+    assert find_race_columns(as_table(points), place="points") == (
+        "race",
+        "driver",
+        "points",
+    )

@@ -156,3 +156,17 @@ def test_a_date_far_from_all_others_is_noted(far):
     days = [*pd.date_range("2026-01-01", periods=12).strftime("%Y-%m-%d")] * 2
     assert read(days)[2] == []
     assert f"{pd.Timestamp(far):%d %B %Y}" in read([*days, far])[2][0]
+
+
+@pytest.mark.parametrize(
+    ("form", "codes"),
+    [
+        ("dd.mm.yyyy", "%d.%m.%Y"),
+        ("TT.MM.JJJJ", "%d.%m.%Y"),
+        ("m/d/yy", "%m/%d/%y"),
+        ("European", "%d.%m.%Y"),
+    ],
+)
+def test_a_format_without_codes_is_an_error_with_the_codes(form, codes):
+    with pytest.raises(ValueError, match=f"'{form}' contains no codes.*write {codes}"):
+        read(["31.01.2024"], form)

@@ -27,6 +27,7 @@ from preflearn.matches import Matches
 from preflearn.pairs import Pairs
 from preflearn.ranking import Davidson
 from preflearn.ratings import Elo
+from preflearn_book.groups import without_ranks
 from preflearn_book.penalty import penalty_by_evidence
 from preflearn_book.runner import execution
 from preflearn_book.runner.command import main
@@ -163,7 +164,7 @@ def test_a_report_is_one_file_that_needs_no_other(
     assert {path.name for path in tmp_path.iterdir()} == {"own.csv", "own_report.html"}
     assert set(re.findall(r'(?:src|href|srcset)="([^"]{4})', page)) == {"data"}
     assert not re.search(r"<script|@import|url\(|<link|<iframe|<b>Ann", page)
-    assert page.count("<img alt=") == (3 if options is MATCHES else 1)
+    assert page.count("<img alt=") == (2 if options is MATCHES else 1)
     assert "import numpy" not in page, "no code"
     assert all(
         name.replace("<", "&lt;").replace(">", "&gt;") in page
@@ -277,6 +278,41 @@ def test_ties_do_not_count_against_the_favorite_of_the_forecasts():
     assert names["hits"].startswith("75 % of the last 20 matches with a winner")
 
 
+@pytest.mark.parametrize(
+    ("gap", "half", "words"),
+    [
+        (0.005, 0.02, "about as well as Elo"),  # the interval includes 0
+        (-0.005, 0.02, "about as well as Elo"),
+        (-0.05, 0.02, "better than Elo"),
+        (0.05, 0.02, "Elo forecasts better than the report's model"),
+    ],
+)
+def test_two_methods_are_called_equal_unless_the_interval_excludes_0(gap, half, words):
+    means = {"scores": 0.58, "Elo": 0.58 - gap, "outcome frequencies": 0.69}
+    names = run_cells(
+        "use_matches",
+        "def verdict_on_forecasts",
+        own_forecasts=np.tile([0.2, 0.2, 0.6], (40, 1)),
+        near_y=np.repeat([1, -1, 0], [15, 5, 20]),
+        start=0,
+        n_test=40,
+        binom=stats.binom,
+        between=between,
+        losses={name: np.full(40, mean) for name, mean in means.items()},
+        excess=lambda worse, better: (means[worse] - means[better], half),
+        interval=lambda gap, half: "",
+        own="scores",
+        name="scores",
+        tested="the report's model",
+        CONSTANT="constant scores",
+        FREQUENCIES="outcome frequencies",
+        number=str,
+    )
+    assert words in names["headline_on_forecasts"]()
+    assert words in names["verdict_on_forecasts"]()
+    assert "log loss" not in names["headline_on_forecasts"]()
+
+
 def test_no_judge_is_in_training_and_test_of_a_fold():
     cluster = np.random.default_rng(0).integers(12, size=200)
     names = {"GroupKFold": GroupKFold, "cluster": cluster, "seed": 0, "y": 0 * cluster}
@@ -323,6 +359,8 @@ def test_intervals_cover_those_of_independent_and_of_clustered_answers():
         grouped=False,
         order_matters=False,
         feature_names=[],
+        file=SimpleNamespace(doubtful={}),
+        without_ranks=without_ranks,
         SCORES="scores",
         penalty={"scores": 1.0},
         weak={"scores": 0.1},
@@ -446,6 +484,25 @@ def test_repeated_rows_are_noted_where_a_judge_is_named(here):
     assert "<td>171</td>" in page
 
 
+def test_names_that_may_be_misspelled_are_not_ranked_or_compared_next(here):
+    frame = tastes(200)
+    frame.loc[3, ["left", "right", "better"]] = ["Bitter", "ale", "left"]
+    frame.loc[[5, 9], "better"] = ""
+    frame.loc[7, "judge"] = "Eve"
+    page = make_report(frame, JUDGEMENTS)
+    head, *rows = rows_of(page, "Scores")
+    assert [row[head.index("item")] for row in rows][-1] == "Bitter"
+    assert rows[-1][:1] == ["–"]
+    assert [row[0] for row in rows[:-1]] == ["1", "2", "3"]
+    for row in rows_of(page, "Which pairs to compare next"):
+        assert "Bitter" not in row
+    assert re.search(r"leaves\s+out\s+names\s+that\s+may\s+be\s+misspelled", page)
+    assert "Eve (1 answer) may be a misspelling of eve" in page
+    assert "2 rows without an answer" in page
+    assert "lines 7, 11" in page
+    assert page.count("<details>") == 2
+
+
 def test_judges_are_listed_without_a_statement_that_all_of_them_differ(here):
     """Earlier, a sentence about judges who differ was printed above a table of judges
     who do not."""
@@ -453,6 +510,7 @@ def test_judges_are_listed_without_a_statement_that_all_of_them_differ(here):
     assert "No judge clearly differs from the others" in page
     assert "judges with the largest z, none of which exceeds 3" in page
     assert "is listed if" not in page
+    assert re.search(r"favorite of the forecasts was better in \d+", page)
     assert "equal probabilities has a log loss of 1.099" in page
     assert re.search(
         r"judges agree (slightly )?(more|less) often than", page, re.IGNORECASE
@@ -478,10 +536,10 @@ def test_a_few_wrong_rows_are_left_out_and_named(here):
     page = make_report(
         pd.concat([frame.iloc[:9], frame.iloc[8:]]), [*MATCHES, "-p", "profile", "full"]
     )
-    assert re.search(r"'Bob' in line 9, column 'away'", page)
+    assert re.search(r"in column 'away'.*?'Bob' in line 9", page, re.DOTALL)
     assert "of another row" in page
     assert "Dees (1 row; Dee: " in page
-    summary = page[page.index("In short") : page.index("The data</h2>")]
+    summary = page[page.index("In short") : page.index("Details: the data")]
     first_bullet = re.search(r"<li>(.*?)</li>", summary, re.DOTALL)[1]
     assert "Dees (1 match) may be a misspelling of Dee" in first_bullet
     others = summary.replace(first_bullet, "")
@@ -501,7 +559,8 @@ def test_a_match_to_come_among_winners_is_named_and_a_pair_is_forecast(here, cap
     page = make_report(frame, [*WINNER_FIRST, "-p", "pair", "Cy - Ann"])
     assert re.search("'points': line 91", page)
     beats = (
-        r"Cy beats\s+Ann with probability\s+\d+\s+%\s+\((\d+)\s+to\s+(\d+)\s+% given"
+        r"(?:Cy beats\s+Ann|Ann beats\s+Cy)\s+with probability\s+\d+\s+%"
+        r"\s+\((\d+)\s+to\s+(\d+)\s+% given"
     )
     low, high = map(int, re.search(beats, page).groups())
     assert 0 <= low < 50 < high <= 100
@@ -591,12 +650,12 @@ def rows_of(page, heading):
 
 
 def test_standings_have_elo_ratings_if_elo_forecasts_better(here):
-    frame = turned()
+    frame = turned(200)
     page = make_report(frame, MATCHES)
     head, *rows = rows_of(page, "Standings")
     assert head[-1] == "rank by Elo"
     step = re.fullmatch(r"Elo, k\s=\s(\S+)", head[-2])[1]
-    assert re.search(r"Elo\s+forecasts\s+better\s+than\s+the\s+model", page)
+    assert re.search(r"Elo\s+forecasts\s+better\s+than\s+the", page)
     matches, y = Matches.from_frame(
         frame.assign(day=pd.to_datetime(frame["day"])),
         first="home",
@@ -768,6 +827,14 @@ def test_what_is_wrong_with_a_file_is_one_line_and_the_report_stays(
     assert message.count("\n") == 1
     assert " in cell " not in message
     assert (here / "own_report.html").read_text() == "before"
+
+
+def test_messages_name_the_report_and_quotation_marks(here, capsys):
+    tastes().to_csv("own.csv", index=False)
+    assert main(["report", "own.csv", "--judgements", "-p", "left", "left"]) == 2
+    assert "the report on judgments has no parameter 'left'" in capsys.readouterr().err
+    assert main(["report", "own.csv", "-p", "first", "player", "1"]) == 2
+    assert "-p NAME 'TWO WORDS'" in capsys.readouterr().err
 
 
 def test_a_report_on_races_ranks_and_forecasts_by_name(here, capsys):

@@ -245,22 +245,7 @@ class Uncertain(ABC):
             If there are fewer than three items, or the difference of two items has
             variance 0.
         """
-        covariance = self._covariance(pairs)[1]
-        n = len(covariance)
-        own = np.diag(covariance)
-        expected = (
-            "at least 3, since two quasi-variances are not determined by their sum"
-        )
-        require(n > 2, n, "the number of items", expected)
-        variance = own[:, None] + own - 2 * covariance
-        np.fill_diagonal(variance, 1.0)
-        raise_if_any(
-            variance <= 0,
-            variance,
-            "the variance of score differences",
-            "positive variances: leave out duplicates of items",
-        )
-        return _fit_quasi_variances(np.log(variance), own)
+        return quasi_variances(self._covariance(pairs)[1])
 
     def reliability(self, target: float = 0.8) -> Reliability:
         """Compute the scale separation reliability, and how many judgments are missing.
@@ -346,6 +331,26 @@ def _quantile_of_sorted(values: NDArray, probability: float) -> NDArray[np.int64
     part = place - lower
     mixed = (1 - part) * values[:, lower] + part * values[:, upper]
     return np.rint(mixed).astype(np.int64)
+
+
+def quasi_variances(covariance: Floats) -> Floats:
+    """Compute quasi-variances from the covariance matrix of scores, shape (n, n).
+
+    Errors are those of the method of the same name.
+    """
+    n = len(covariance)
+    own = np.diag(covariance)
+    expected = "at least 3, since two quasi-variances are not determined by their sum"
+    require(n > 2, n, "the number of items", expected)
+    variance = own[:, None] + own - 2 * covariance
+    np.fill_diagonal(variance, 1.0)
+    raise_if_any(
+        variance <= 0,
+        variance,
+        "the variance of score differences",
+        "positive variances: leave out duplicates of items",
+    )
+    return _fit_quasi_variances(np.log(variance), own)
 
 
 def _fit_quasi_variances(logs: Floats, start: Floats) -> Floats:

@@ -22,6 +22,7 @@ Frame = Any
 """A pandas DataFrame."""
 
 MAX_FRACTION_LEFT_OUT = 0.01
+MAX_LISTED_ROWS = 10
 _YES = ("true", "t", "yes", "y", "1", "1.0")
 _NO = ("false", "f", "no", "n", "0", "0.0", *NOTHING)
 
@@ -45,6 +46,8 @@ class UserTable:
         Markdown for the reader of a report.
     left_out : set of int
         Index labels of rows with a wrong value.
+    omitted : list of str
+        Short texts that count the rows left out, as Markdown.
     """
 
     def __init__(self, frame: Frame, source: str, unit: str = "line") -> None:
@@ -53,6 +56,8 @@ class UserTable:
         self.unit = unit
         self.notes = list[str]()
         self.left_out = set[int]()
+        self.omitted = list[str]()
+        self._used = set[str]()
 
     def __contains__(self, name: str) -> bool:
         return name in list(self.frame.columns)
@@ -62,8 +67,35 @@ class UserTable:
         if text not in self.notes:
             self.notes.append(text)
 
+    def note_left_out(self, rows: str, listed: str, remedy: str = "") -> None:
+        """Note rows that the report does not use, and keep their number for a summary.
+
+        Parameters
+        ----------
+        rows : str
+            Number and kind of the rows, such as "2 rows without an answer".
+        listed : str
+            The rows, as Markdown.
+        remedy : str
+            A sentence on what to do.
+        """
+        if rows not in self.omitted:
+            self.omitted.append(rows)
+        self.note(f"**Left out: {rows}**: {listed}. {remedy}".strip())
+
+    def note_unused_columns(self) -> None:
+        """Note the columns that no parameter names."""
+        titles = dict.fromkeys(str(title) for title in self.frame.columns)
+        unused = [title for title in titles if title not in self._used]
+        if unused:
+            self.note(f"Columns not used: {first_few(unused, MAX_LISTED_ROWS)}.")
+
+    def titles(self) -> str:
+        """The titles of all columns."""
+        return ", ".join(map(str, self.frame.columns))
+
     def column(self, name: str, parameter: str, otherwise: str = "") -> Column:
-        """The texts of a column without surrounding spaces; "" for a missing value.
+        """The texts of a column that the report uses; see `texts`.
 
         Raises
         ------
@@ -74,25 +106,49 @@ class UserTable:
         n_found = columns.count(name)
         if n_found == 0:
             raise ValueError(
-                f"column {name!r} not found in {self.source}; the file has: {', '.join(columns)}. "
+                f"column {name!r} not found in {self.source}; the file has: {self.titles()}. "
                 f"Name the column with -p {parameter} NAME{otherwise}"
             )
         if n_found > 1:
             raise ValueError(
                 f"{self.source} has {n_found} columns called {name!r}; rename or delete one of them"
             )
+        self._used.add(name)
+        return self.texts(name)
+
+    def texts(self, name: str) -> Column:
+        """The texts of a column without surrounding spaces; "" for a missing value."""
+        columns = [str(column) for column in self.frame.columns]
         values = self.frame.iloc[:, columns.index(name)]
         return values.astype("string").str.strip().fillna("")
 
     def describe(self, row: int, value: object, name: str) -> str:
         """Say where a value is: "games.csv has 'x' in line 3, column 'home'"."""
-        text = repr(value)
-        if len(text) > 80:
-            text = f"{text[:60]}… ({len(str(value)):,} characters)"
-        return f"{self.source} has {text} in {self.unit} {row}, column {name!r}"
+        where = f"{self.unit} {row}"
+        return f"{self.source} has {_shortened(value)} in {where}, column {name!r}"
 
-    def reject(self, wrong: Column, values: Column, name: str, expected: str) -> None:
+    def reject(
+        self,
+        wrong: Column,
+        values: Column,
+        name: str,
+        expected: str,
+        brief: str | None = None,
+    ) -> None:
         """Leave out rows with an invalid value and note them; raise if there are many.
+
+        Parameters
+        ----------
+        wrong : Series of bool
+            Rows with an invalid value.
+        values : Series of str
+        name : str
+            Title of the column.
+        expected : str
+            What was expected, in the error message.
+        brief : str, optional
+            What was expected, in the note; by default as in the error message, and ""
+            if the note contains the values only.
 
         Raises
         ------
@@ -103,25 +159,49 @@ class UserTable:
         n_wrong = int(wrong.sum())
         if n_wrong == 0:
             return
-        row = wrong.idxmax()
-        text = f"{self.describe(row, values[row], name)}; expected {expected}"
+        invalid = values[wrong]
+        row = invalid.index[0]
         if n_wrong > MAX_FRACTION_LEFT_OUT * len(wrong):
-            raise ValueError(text + _more_rows(n_wrong - 1))
-        self.left_out.update(wrong.index[wrong])
+            raise ValueError(
+                f"{self.describe(row, invalid[row], name)}; expected {expected}{_more_rows(invalid)}"
+            )
+        self.left_out.update(invalid.index)
         rows = counted(n_wrong, "row", "rows")
-        first = ""
-        if n_wrong > 1:
-            first = "The first: "
-        self.note(
-            f"**Left out: {rows} with an invalid value.** {first}{escape_markdown(text)}."
+        listed = [
+            f"{_shortened(value)} in {self.unit} {k}" for k, value in invalid.items()
+        ]
+        if brief is None:
+            brief = expected
+        remedy = ""
+        if brief:
+            remedy = f"Expected {escape_markdown(brief)}."
+        self.note_left_out(
+            f"{rows} with an invalid value in column {escape_markdown(repr(name))}",
+            first_few(listed, MAX_LISTED_ROWS),
+            remedy,
         )
 
 
-def _more_rows(n: int) -> str:
-    if n == 0:
-        return ""
-    rows = counted(n, "more row has", "more rows have")
-    return f" ({rows} an invalid value)"
+def _shortened(value: object) -> str:
+    """A value in quotation marks, without the end of a long text."""
+    text = repr(value)
+    if len(text) > 80:
+        text = f"{text[:60]}… ({len(str(value)):,} characters)"
+    return text
+
+
+def _more_rows(invalid: Column) -> str:
+    """Say how many more rows have the first invalid value, or another one."""
+    n_same = int((invalid == invalid.iloc[0]).sum()) - 1
+    n_other = len(invalid) - 1 - n_same
+    parts = []
+    if n_same:
+        parts.append(f"{counted(n_same, 'more row has', 'more rows have')} this value")
+    if n_other:
+        parts.append(
+            f"{counted(n_other, 'more row has', 'more rows have')} another invalid value"
+        )
+    return f" ({'; '.join(parts)})" if parts else ""
 
 
 def read_numbers(
@@ -161,6 +241,19 @@ def spaced_title(title: str) -> str:
     ('home wins', 'home wins')
     """
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", title).lower().replace("_", " ")
+
+
+def listed_rows(unit: str, rows: Iterable[object]) -> str:
+    """Numbers of lines or rows as Markdown, at most ten.
+
+    Examples
+    --------
+    >>> listed_rows("line", [7]), listed_rows("line", [7, 11])
+    ('line 7', 'lines 7, 11')
+    """
+    rows = list(rows)
+    plural = "s" * (len(rows) > 1)
+    return f"{unit}{plural} {first_few(rows, MAX_LISTED_ROWS)}"
 
 
 def first_few(names: Iterable[object], most: int = 5) -> str:

@@ -12,10 +12,12 @@ import numpy as np
 import pandas as pd
 
 from preflearn_book.reading.columns import (
+    MAX_LISTED_ROWS,
     Column,
     Frame,
     UserTable,
     first_few,
+    listed_rows,
     read_flags,
     read_numbers,
 )
@@ -23,7 +25,13 @@ from preflearn_book.reading.formats import table_of
 from preflearn_book.reading.labels import code_span, escape_markdown
 from preflearn_book.reading.names import note_similar_names, read_names, read_pair
 from preflearn_book.reading.outcomes import FIRST_WON, Outcomes, Sides, read_outcomes
-from preflearn_book.reading.races import LAST, RaceFile, find_race_columns, load_races
+from preflearn_book.reading.races import (
+    LAST,
+    RaceFile,
+    find_duration_columns,
+    find_race_columns,
+    load_races,
+)
 from preflearn_book.reading.times import TimeScale, find_time_columns, read_times
 from preflearn_book.sentences import counted
 
@@ -120,6 +128,8 @@ class MatchFile:
         Markdown for the reader of the report.
     doubtful : dict of str to str
         Names that may be misspelled, each with the name that may be meant.
+    omitted : list of str
+        Short texts that count the rows left out.
     """
 
     source: str
@@ -131,6 +141,7 @@ class MatchFile:
     asked: tuple[str, str] | None = None
     notes: list[str] = field(default_factory=list)
     doubtful: dict[str, str] = field(default_factory=dict)
+    omitted: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -148,8 +159,11 @@ class JudgementFile:
     features : list of str
     notes : list of str
         Markdown for the reader of the report.
-    doubtful : dict of str to str
-        Names that may be misspelled, each with the name that may be meant.
+    doubtful, doubtful_judges : dict of str to str
+        Names of items and of judges that may be misspelled, each with the name that may
+        be meant.
+    omitted : list of str
+        Short texts that count the rows left out.
     """
 
     source: str
@@ -158,6 +172,8 @@ class JudgementFile:
     features: list[str]
     notes: list[str] = field(default_factory=list)
     doubtful: dict[str, str] = field(default_factory=dict)
+    doubtful_judges: dict[str, str] = field(default_factory=dict)
+    omitted: list[str] = field(default_factory=list)
 
 
 def guess_kind(table: UserTable, parameters: Mapping[str, Any]) -> str:
@@ -223,6 +239,7 @@ def load_matches(data: str | Path | UserTable, columns: Columns) -> MatchFile:
         If there is no such file.
     """
     raw = table_of(data)
+    _check_roles(raw, columns, ("first", "second", "time", "outcome"))
     sides = _read_sides(raw, columns)
     _note_copies(raw, sides)
     candidates = _time_columns(raw, columns)
@@ -254,6 +271,7 @@ def load_matches(data: str | Path | UserTable, columns: Columns) -> MatchFile:
     doubtful = note_similar_names(raw, names)
     asked = read_pair(columns.pair, set(names.index)) if columns.pair else None
     to_come = _future_matches(raw, table[~is_known], played["time"].iloc[-1])
+    raw.note_unused_columns()
     return MatchFile(
         raw.source,
         played,
@@ -264,6 +282,7 @@ def load_matches(data: str | Path | UserTable, columns: Columns) -> MatchFile:
         asked,
         raw.notes,
         doubtful,
+        raw.omitted,
     )
 
 
@@ -278,6 +297,7 @@ def load_judgements(data: str | Path | UserTable, columns: Columns) -> Judgement
         If there is no such file.
     """
     raw = table_of(data)
+    _check_roles(raw, columns, ("first", "second", "outcome"))
     sides = _read_sides(raw, columns)
     outcomes = read_outcomes(raw, columns.outcome, sides, columns.counts)
     table = pd.DataFrame({"first": sides.first, "second": sides.second})
@@ -306,12 +326,90 @@ def load_judgements(data: str | Path | UserTable, columns: Columns) -> Judgement
         )
     raw.left_out.update(table.index[~is_early])
     table = _single_comparisons(raw, table, outcomes, columns)
+    _note_without_answer(raw, table, columns.outcome)
     table = table[table["outcome"].notna()].astype({"outcome": int})
     table = _most_judged(raw, table.reset_index(drop=True))
     _check_judgements(raw.source, table, columns.outcome)
     names = pd.concat([table["first"], table["second"]]).value_counts()
     doubtful = note_similar_names(raw, names)
-    return JudgementFile(raw.source, table, judge, features, raw.notes, doubtful)
+    doubtful_judges = dict[str, str]()
+    if judge:
+        answers = table["judge"].value_counts()
+        doubtful_judges = note_similar_names(raw, answers, "names of judges")
+    raw.note_unused_columns()
+    return JudgementFile(
+        raw.source,
+        table,
+        judge,
+        features,
+        raw.notes,
+        doubtful,
+        doubtful_judges,
+        raw.omitted,
+    )
+
+
+def _check_roles(raw: UserTable, columns: Columns, roles: tuple[str, ...]) -> None:
+    """Raise ValueError that names all missing columns, if there are several.
+
+    The message has one command with a placeholder for each missing column.
+    """
+    titles = {role: str(getattr(columns, role)) for role in roles}
+    missing = {role: title for role, title in titles.items() if title not in raw}
+    parts = [part.strip() for part in columns.outcome.split(" - ")]
+    if columns.outcome == FIRST_WON or all(part in raw for part in parts):
+        missing.pop("outcome", None)
+    if not {"first", "second"} <= set(missing):
+        if len(missing) < 2:  # the message on a single column has its own advice
+            return
+    elif found := find_race_columns(raw):
+        raise ValueError(_advice_on_races(raw, columns, found))
+    times = _time_columns(raw, columns)
+    command = ["preflearn", "report", raw.source]
+    if "time" not in roles:
+        command.append("--judgements")
+    for role, title in titles.items():
+        value = title
+        if role in missing:
+            value = times[0] if role == "time" and times else "COLUMN"
+        command += ["-p", role, value]
+    text = (
+        f"columns {', '.join(map(repr, missing.values()))} not found in {raw.source}; the file has: "
+        f"{raw.titles()}. Name its columns: {shlex.join(command)}"
+    )
+    if durations := find_duration_columns(raw):
+        text += (
+            f". If its rows are participants of races, the report needs a column with places, not only "
+            f"times such as those of {durations[0]!r}: pass --races -p event COLUMN -p player COLUMN -p "
+            f"place COLUMN"
+        )
+    raise ValueError(text)
+
+
+def _advice_on_races(
+    raw: UserTable, columns: Columns, found: tuple[str, str, str]
+) -> str:
+    """Say that a file of races has its own report."""
+    command = shlex.join(["preflearn", "report", raw.source, "--races"])
+    without = ""
+    if columns.time != Columns.time:
+        without = ", without -p time"
+    return (
+        f"{raw.source} looks like races, with one row per participant (columns "
+        f"{', '.join(map(repr, found))}), and not like comparisons of two sides; for the report on races, "
+        f"run {command}{without}"
+    )
+
+
+def _note_without_answer(raw: UserTable, table: Frame, outcome: str) -> None:
+    """Note the rows without an outcome."""
+    rows = table.index[table["outcome"].isna()].unique()
+    if len(rows):
+        column = escape_markdown(repr(outcome))
+        raw.note_left_out(
+            f"{counted(len(rows), 'row', 'rows')} without an answer in column {column}",
+            listed_rows(raw.unit, rows),
+        )
 
 
 def _read_sides(raw: UserTable, columns: Columns) -> Sides:
@@ -416,6 +514,8 @@ def _future_matches(raw: UserTable, unknown: Frame, last: Any) -> Frame:
     is_past = unknown["time"] < last
     past = unknown[is_past]
     if len(past):
+        rows = counted(len(past), "row", "rows")
+        raw.omitted.append(f"{rows} without an outcome before the last match")
         rows_have = counted(len(past), "row has", "rows have")
         raw.note(
             f"**Left out: {rows_have} no outcome, but an earlier date than the last match**: "
@@ -433,7 +533,7 @@ def _listed_rows(raw: UserTable, rows: Frame) -> str:
             rows.index, rows["first"], rows["second"], strict=True
         )
     ]
-    return first_few(texts, 3)
+    return first_few(texts, MAX_LISTED_ROWS)
 
 
 def _note_copies(raw: UserTable, sides: Sides) -> None:

@@ -49,7 +49,9 @@ def normalized_name(name: str) -> str:
     return re.sub(r"^(\d+)\.0$", r"\1", " ".join(text.split()))
 
 
-def note_similar_names(table: UserTable, counts: Column) -> dict[str, str]:
+def note_similar_names(
+    table: UserTable, counts: Column, what: str = "names"
+) -> dict[str, str]:
     """Note names that may mean the same: equal when normalized, or rare and similar.
 
     Parameters
@@ -57,6 +59,8 @@ def note_similar_names(table: UserTable, counts: Column) -> dict[str, str]:
     table : UserTable
     counts : Series of int
         Number of rows of each name; the names are the index.
+    what : str
+        Plural noun for what is named in the notes, such as "names of judges".
 
     Returns
     -------
@@ -67,25 +71,25 @@ def note_similar_names(table: UserTable, counts: Column) -> dict[str, str]:
     for name in counts.index:
         groups.setdefault(normalized_name(name), []).append(name)
     alike = [
-        " and ".join(f"{name} ({counts[name]:,} rows)" for name in names)
+        " and ".join(f"{name} ({_rows(counts[name])})" for name in names)
         for names in groups.values()
         if len(names) > 1
     ]
     if alike:
         table.note(
-            f"**Names that differ only in case, spaces, or the encoding of a letter**: "
+            f"**{_capital(what)} that differ only in case, spaces, or the encoding of a letter**: "
             f"{first_few(alike)}. The report treats them as different; if they are the same, correct the "
             f"file."
         )
     listed = {name for names in groups.values() if len(names) > 1 for name in names}
     misspelt = {name: near for name, near in _misspelt(counts) if name not in listed}
     texts = [
-        f"{name} ({counted(counts[name], 'row', 'rows')}; {near}: {counts[near]:,} rows)"
+        f"{name} ({_rows(counts[name])}; {near}: {_rows(counts[near])})"
         for name, near in misspelt.items()
     ]
     if texts:
         table.note(
-            f"**Rare names that resemble a frequent one**: {first_few(texts)}. The report treats them as "
+            f"**Rare {what} that resemble a frequent one**: {first_few(texts)}. The report treats them as "
             f"different; if they are the same, correct the file."
         )
     doubtful = dict[str, str]()
@@ -93,6 +97,14 @@ def note_similar_names(table: UserTable, counts: Column) -> dict[str, str]:
         most, *others = sorted(names, key=lambda name: -counts[name])
         doubtful.update(dict.fromkeys(others, most))
     return doubtful | misspelt
+
+
+def _rows(n: int) -> str:
+    return counted(int(n), "row", "rows")
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _misspelt(counts: Column) -> Iterator[tuple[str, str]]:

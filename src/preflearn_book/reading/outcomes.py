@@ -38,6 +38,16 @@ _POINTS = re.compile(
     r"^(?P<first>\d+(?:\.\d+)?)\s*[-:]\s*(?P<second>\d+(?:\.\d+)?)"
     r"(?P<forfeit>\s*f{1,2}\b)?[a-z. ]*$"
 )
+# months in English, German, French, and Spanish
+_MONTHS = "jan|ene|f[eé][bv]|m[aä]r|mrz|a[pvb]r|ma[iy]|ju[nli]|aug|ago|ao[uû]|sep|o[ck]t|nov|d[eéi][cz]"
+_DATE = re.compile(
+    rf"\d{{1,4}}[-. /]+({_MONTHS})[a-zéû]*\.?|({_MONTHS})[a-zéû]*[-. /]+\d{{1,4}}"
+    r"|\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([t ].*)?"
+)
+_TURNED_INTO_A_DATE = (
+    "a result such as 11-9. A spreadsheet may have turned a result into a date: set the format of "
+    "the column to text before you enter the results again, or put the points into two columns"
+)
 _COUNT_TITLE = re.compile(
     r"(?<![a-z])(wins?|victories|votes?|prefer(red|s|ences)?)(?![a-z])"
 )
@@ -288,8 +298,18 @@ def _read_winners(
     sign[is_tie] = 0.0
     given = text != ""
     wrong = sign.isna() & given
-    table.reject(wrong, text, title, "one of the two names in this row, or tie")
+    expected = "one of the two names in this row, or tie"
+    tie = _advice_on_ties(text[wrong])
+    table.reject(wrong, text, title, f"{expected}{tie and '. '}{tie}", expected)
     return Outcomes(sign)
+
+
+def _advice_on_ties(invalid: Column) -> str:
+    """Advice on a word that most invalid rows have, and that may mean a tie, or ""."""
+    n_same = int((invalid == invalid.iloc[0]).sum()) if len(invalid) else 0
+    if n_same < 2 or 2 * n_same < len(invalid):
+        return ""
+    return f"If {invalid.iloc[0]!r} means a tie, replace it by tie"
 
 
 def _check_other_reading(
@@ -373,14 +393,18 @@ def _read_words(
         meaning = ", ".join(f"{word} as {_SIDE[meanings[word]]}" for word in used)
         table.note(f"Outcomes are read for the first side: {meaning}.")
     wrong = sign.isna() & (text != "")
-    table.reject(wrong, text, title, _expected_words())
+    is_date = wrong & low.str.fullmatch(_DATE).fillna(False).astype(bool)
+    table.reject(is_date, text, title, _TURNED_INTO_A_DATE)
+    wrong &= ~is_date
+    table.reject(wrong, text, title, _expected_words(text[wrong]), "")
     return Outcomes(sign, margin if margin.notna().any() else None)
 
 
-def _expected_words() -> str:
+def _expected_words(invalid: Column) -> str:
+    tie = _advice_on_ties(invalid) or "Write tie if neither won"
     return (
         f"the name of the winner or of its column, points such as 3-0, only numbers, or one of "
-        f"{', '.join(WORDS)}. Write tie if neither won, and delete rows that were not played or judged"
+        f"{', '.join(WORDS)}. {tie}, and delete rows that were not played or judged"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from preflearn.core.validation import check_choice
 from preflearn.matches import NOT_STARTED_CODES
 from preflearn_book.reading.columns import (
     MAX_FRACTION_LEFT_OUT,
+    MAX_LISTED_ROWS,
     NOTHING,
     Column,
     Frame,
@@ -45,6 +47,7 @@ LAST, LEAVE_OUT = "last", "leave_out"
 
 MIN_EVENTS = 5
 MAX_PARTICIPANTS = 2_000
+_DURATION = r"\d+:\d{2}(:\d{2})?([.,]\d+)?"
 # a place with a mark, such as 3rd, T3 or =3 (shared), or P3
 _MARKED_PLACE = r"^(?:T|=|P)?\s*(\d+)\s*(?:ST|ND|RD|TH|\.|=|T)?$"
 
@@ -72,6 +75,8 @@ class RaceFile:
         Markdown for the reader of the report.
     doubtful : dict of str to str
         Names that may be misspelled, each with the name that may be meant.
+    omitted : list of str
+        Short texts that count the rows left out.
     """
 
     source: str
@@ -85,6 +90,7 @@ class RaceFile:
     retired: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     doubtful: dict[str, str] = field(default_factory=dict)
+    omitted: list[str] = field(default_factory=list)
 
     def message(self, retired: str) -> str:
         """Say in one line how the file was read, and name the parameter `retired`."""
@@ -142,6 +148,7 @@ def load_races(
     names += [name for row in unranked for name in row]
     doubtful = note_similar_names(raw, pd.Series(names, dtype="string").value_counts())
     to_come = _to_come(raw, table[~is_played])
+    raw.note_unused_columns()
     return RaceFile(
         raw.source,
         event,
@@ -154,6 +161,7 @@ def load_races(
         {str(text): int(n) for text, n in texts.items()},
         raw.notes,
         doubtful,
+        raw.omitted,
     )
 
 
@@ -166,9 +174,9 @@ def find_race_columns(
     """
     titles = [str(title) for title in table.frame.columns]
     once = [title for title in titles if titles.count(title) == 1]
-    texts = {title: table.column(title, "place") for title in once}
-    places = [place] if place else [t for t in once if _names_a_place(t)]
-    for third in places:
+    texts = {title: table.texts(title) for title in once}
+    by_title = [title for title in once if _names_a_place(title)]
+    for third in [place] if place else by_title:
         others = [title for title in once if title != third]
         for first in [event] if event else others:
             if not event and not _are_places_within(texts[third], texts[first]):
@@ -176,7 +184,22 @@ def find_race_columns(
             found = player or _participants(texts, first, third)
             if found:
                 return first, found, third
+    if place:  # the columns that fit another column with places
+        others = find_race_columns(table, event, player)
+        return others and (*others[:2], place)
     return None
+
+
+def find_duration_columns(table: UserTable) -> list[str]:
+    """Names of the columns with durations such as 0:45.415."""
+    titles = [str(title) for title in table.frame.columns]
+    once = [title for title in titles if titles.count(title) == 1]
+    return [title for title in once if _are_durations(table.texts(title))]
+
+
+def _are_durations(texts: Column) -> bool:
+    given = texts[texts != ""]
+    return bool(len(given) and given.str.fullmatch(_DURATION).mean() > 0.5)
 
 
 def _columns(
@@ -184,15 +207,24 @@ def _columns(
 ) -> tuple[str, str, str]:
     for name, title in (("event", event), ("player", player), ("place", place)):
         if title:
-            table.column(title, name)  # raises an error if the column is missing
+            texts = table.column(title, name)  # an error if the column is missing
+            if name == "place" and _are_durations(texts):
+                titles = [str(title) for title in table.frame.columns]
+                other = next(filter(_names_a_place, titles), "NAME")
+                raise ValueError(
+                    f"column {title!r} in {table.source} contains times, not places: 1, 2, 3; name another "
+                    f"column with -p place {shlex.quote(other)}, or add the rank of each time in its event"
+                )
     found = find_race_columns(table, event, player, place)
     if found is None:
-        titles = ", ".join(map(str, table.frame.columns))
-        raise ValueError(
+        text = (
             f"the columns with the event, the participant, and the place were not found in "
-            f"{table.source}; the file has: {titles}. Name the columns with -p event NAME -p player NAME "
-            f"-p place NAME"
+            f"{table.source}; the file has: {table.titles()}. Name the columns with -p event NAME -p player "
+            f"NAME -p place NAME"
         )
+        if durations := find_duration_columns(table):
+            text += f". The report needs places, and {durations[0]!r} contains times"
+        raise ValueError(text)
     return found
 
 
@@ -269,9 +301,9 @@ def _read_rows(raw: UserTable, event: str, player: str, place: str) -> Frame:
 def _note_left_out(raw: UserTable, rows: Frame, words: str) -> None:
     if len(rows):
         participations = rows["player"] + " in " + rows["event"]
-        raw.note(
-            f"**Left out: {counted(len(rows), 'row', 'rows')} of participants who {words}**: "
-            f"{first_few(participations, 3)}."
+        raw.note_left_out(
+            f"{counted(len(rows), 'row', 'rows')} of participants who {words}",
+            first_few(participations, MAX_LISTED_ROWS),
         )
 
 
@@ -319,8 +351,9 @@ def _rankings(
         unranked.append(rest)
     if single:
         n_events = counted(len(single), "event", "events")
-        raw.note(
-            f"**Left out: {n_events} with a single participant or a single place**: {first_few(single, 3)}."
+        raw.note_left_out(
+            f"{n_events} with a single participant or a single place",
+            first_few(single, MAX_LISTED_ROWS),
         )
     n_tied = sum(any(len(group) > 1 for group in row) for row in rankings)
     if n_tied:
@@ -336,8 +369,9 @@ def _to_come(raw: UserTable, table: Frame) -> dict[str, list[str]]:
     single = [event for event, names in players.items() if len(names) == 1]
     if single:
         n_events = counted(len(single), "event", "events")
-        raw.note(
-            f"**Left out: {n_events} to come with a single participant**: {first_few(single, 3)}."
+        raw.note_left_out(
+            f"{n_events} to come with a single participant",
+            first_few(single, MAX_LISTED_ROWS),
         )
     return {event: names for event, names in players.items() if len(names) > 1}
 

@@ -33,6 +33,13 @@ _FIRST_YEAR = 1600
 _LAST_YEAR = 2200
 _NEARLY_ALL = 0.99
 _PERIODS = {"month": "M", "year": "Y", "season": "Y"}
+# Letters of other programs, also German, French, and Spanish ones.
+_LETTERS = (
+    (r"yyyy|jjjj|aaaa", "%Y"),
+    (r"(?<![%a-z])(yy|jj|aa)(?![a-z])", "%y"),
+    (r"(?<![%a-z])mm?(?![a-z])", "%m"),
+    (r"(?<![%a-z])(dd?|tt?)(?![a-z])", "%d"),
+)
 _FEW_DAYS = pd.Timedelta(days=3)
 _MANY_DATES = 10  # fewer dates cannot show that one is far from the others
 _TIME_WORDS = (
@@ -167,7 +174,7 @@ def find_time_columns(table: UserTable, excluded: Collection[str]) -> list[str]:
     for title in titles:
         if title in excluded or titles.count(title) > 1:
             continue
-        values = table.column(title, "time")
+        values = table.texts(title)
         distinct = pd.Series(values[values != ""].unique()[:1000], dtype="string")
         if len(distinct) and _look_like_times(title, distinct):
             found.append(title)
@@ -279,6 +286,7 @@ def _dates_of_numbers(
 def _read_dates(
     table: UserTable, text: Column, column: str, time_format: str
 ) -> tuple[Column, TimeScale]:
+    _check_format(time_format)
     codes, unique = pd.factorize(text)
     values = pd.Series(unique, dtype="string")
     dates, used = _dates_of_forms(table, values, column, time_format)
@@ -312,6 +320,21 @@ def _read_dates(
     if resolution == "moment":
         resolution = _resolution_of_span(all_dates)
     return all_dates, TimeScale(resolution, tuple(used))
+
+
+def _check_format(time_format: str) -> None:
+    """Raise ValueError for a format such as dd.mm.yyyy, with the codes that it means."""
+    if not time_format or "%" in time_format:
+        return
+    with_codes = time_format
+    for letters, code in _LETTERS:
+        with_codes = re.sub(letters, code, with_codes, flags=re.IGNORECASE)
+    if "%" not in with_codes:
+        with_codes = "%d.%m.%Y"
+    raise ValueError(
+        f"time_format={time_format!r} contains no codes such as %d; write {with_codes}, or leave out "
+        f"time_format if the dates are not ambiguous"
+    )
 
 
 def _has_distant_year(texts: Column) -> bool:

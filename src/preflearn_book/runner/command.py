@@ -49,6 +49,8 @@ def _status_of(arguments: Sequence[str] | None) -> int:
         status = 143
     except click.ClickException as error:
         text = f"error: {error.format_message()}"
+        if "unexpected extra argument" in text:  # as after: -p first Player 1
+            text += "; put names that contain spaces in quotes: -p NAME 'TWO WORDS'"
         status = 2
     except ModuleNotFoundError as error:
         need = "in a clone of the repository, run: pip install '.[book,cluster]'"
@@ -357,7 +359,8 @@ def _report(
 
     \b
     Parameters of all reports (-p NAME VALUE):
-      n_next       number of forecasts, or of pairs to compare next
+      n_next       number of forecasts, or of pairs to compare next; by default
+                   20 matches, 8 pairs, or 3 races
       profile      quick or full (more computation)
       seed         random seed
 

@@ -100,22 +100,26 @@ class Chapter:
         check_profile(profile, f"{self.name}.ipynb: ")
         return profile
 
-    def checked_parameters(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def checked_parameters(
+        self, given: Mapping[str, Any], called: str = ""
+    ) -> dict[str, Any]:
         """Return the given parameters without those that equal the chapter's defaults.
 
-        A text is converted to the type of the default; see `typed`.
+        A text is converted to the type of the default; see `typed`. Messages call the
+        chapter `called`, which is by default the name of its file.
 
         Raises
         ------
         ValueError
             If the chapter does not have a parameter, or a value has the wrong type.
         """
-        check_names(given, self.parameters, f"{self.name}.ipynb")
+        called = called or f"{self.name}.ipynb"
+        check_names(given, self.parameters, called)
         checked = {}
         for name, value in given.items():
             default = self.parameters[name]
             if isinstance(value, str):
-                value = typed(f"{self.name}.ipynb: {name}", value, default)
+                value = typed(f"{called}: {name}", value, default)
             if type(value) is not type(default) or value != default:
                 checked[name] = value
         self.profile(checked)

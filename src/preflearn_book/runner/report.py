@@ -18,6 +18,7 @@ from preflearn_book.runner.files import check_writable, write_atomically
 from preflearn_book.runner.project import Chapter
 from preflearn_book.runner.records import filled, project_file
 
+_KINDS = {"matches": "matches", "judgements": "judgments", "races": "races"}
 EXAMPLE_COLUMNS = {
     "first": "home",
     "second": "away",
@@ -129,7 +130,9 @@ def _report_on(data: Path, parameters: dict[str, str], kind: str, path: Path) ->
     table = read_file(data)
     kind = kind or guess_kind(table, parameters)
     template = Chapter(project_file(f"notebooks/use_{kind}.ipynb"))
-    given = template.checked_parameters({**parameters, "data": str(data.resolve())})
+    given = template.checked_parameters(
+        {**parameters, "data": str(data.resolve())}, f"the report on {_KINDS[kind]}"
+    )
     columns = Columns.of(template.parameters | given)
     loaded = load(table, kind, columns)
     if isinstance(loaded, RaceFile):
