@@ -224,6 +224,9 @@ def test_a_command_works_in_a_fresh_clone(words, clone, monkeypatch, capsys):
             asked = papermill.make_context("papermill", arguments).params
             notebook = json.loads(Path(asked["notebook_path"]).read_text())
             check_names([name for name, _ in asked["parameters"]], declared(notebook))
+        case ["pip", "install", package] if not package.startswith("."):
+            reading = clone / "src" / "preflearn_book" / "reading" / "formats.py"
+            assert package in reading.read_text(), "no format needs this package"
         case ["pip", "install", *options]:
             (what,) = [option for option in options if option.startswith(".")]
             extras = re.fullmatch(r"\.(?:\[([\w,]+)\])?", what)
