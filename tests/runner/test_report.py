@@ -789,7 +789,7 @@ WRONG = [
     (races(), ["--races", "-p", "event", "gp"], "'gp' not found"),
     (races(), ["-p", "retired", "first"], "'first'.*'leave_out'"),
     (races()[:12], [], "3 events.* 5"),
-    (games().assign(rank=1), ["-p", "first", "host"], "'host' not found"),
+    (games().assign(rank=1), ["-p", "first", "host"], "'host'.* not found"),
     (games(), [], "home, away, day, result.*-p first"),
     (games(), [*SIDES, "-p", "outcome", "result"], "-p time.*--judgements"),
     (games().assign(day="03/04/2024"), MATCHES, "'03/04/2024'.*time_format"),
