@@ -220,7 +220,7 @@ def without_ranks(
     table: pd.DataFrame, unranked: Collection[Any], names: str = "name"
 ) -> pd.DataFrame:
     """Remove the ranks of some names from the columns rank, rank_low, and rank_high."""
-    is_unranked = table[names].isin(unranked)
+    is_unranked = np.isin(table[names].to_numpy(), list(unranked))
     if not is_unranked.any():
         return table
     table = table.astype({"rank": "Int64", "rank_low": float, "rank_high": float})

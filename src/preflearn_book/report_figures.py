@@ -89,6 +89,6 @@ def how_to_compare(table: pd.DataFrame, what: str) -> str:
             f"In the figure, two {what} differ clearly, at about the 5 % level, if their thick bars do "
             f"not overlap."
         )
-    if "group" in table and table["group"].nunique() > 1:
+    if "group" in table and len(set(table["group"])) > 1:
         texts.append("In the figure, lines separate the groups that never met.")
     return " ".join(texts)

@@ -39,8 +39,9 @@ def _with_dashes(frame: pd.DataFrame) -> pd.DataFrame:
     """Replace missing integers, which pandas would show as <NA>."""
     shown = frame.copy()
     for title in shown:
-        if pd.api.types.is_integer_dtype(shown[title]) and shown[title].isna().any():
-            shown[title] = shown[title].astype(object).where(shown[title].notna(), "–")
+        column = pd.Series(shown[title])
+        if pd.api.types.is_integer_dtype(column) and column.hasnans:
+            shown[title] = column.astype(object).where(column.notna(), "–")
     return shown
 
 
@@ -64,7 +65,7 @@ def table_html(frame: pd.DataFrame, digits: int = 2) -> str:
         is_short = bool(frame[column].astype(str).str.len().max() <= _SHORT)
         nowrap = "; white-space: nowrap" * is_short
         head.append(' style="text-align: left"' * is_text)
-        name = ' class="date"' * bool(is_text and _are_dates(frame[column]))
+        name = ' class="date"' * bool(is_text and _are_dates(pd.Series(frame[column])))
         cells.append(f'{name} style="text-align: left{nowrap}"' * is_text)
     styles = {"<th>": cycle(head), "<td>": cycle(cells)}
     return re.sub(

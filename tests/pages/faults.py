@@ -44,6 +44,7 @@ FAULTS = {
     "dark": '<p id="fault-dark">Pale in the dark</p>',
 }
 STYLES = """<style>
+#fault-numbers { position: relative }
 #fault-numbers .eqno { position: absolute; left: 50% }
 [data-theme=light] #fault-light { color: #aaa; background: #fff }
 [data-theme=dark] #fault-dark { color: #555; background: #222 }
