@@ -192,7 +192,7 @@ def of_model(league: League, season: Season, seed: int) -> Floats:
 
 
 def scores(chances: Floats, final: Floats) -> tuple[float, float, float]:
-    """The three measures of one season; `final` has shares of ranks."""
+    """The three measures of one season; `final` has a fraction for each rank."""
     title, won = chances[:, 0], final[:, 0]
     apart = np.cumsum(chances - final, axis=1)[:, :-1]
     return (

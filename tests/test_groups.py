@@ -54,19 +54,27 @@ def test_single_players_without_a_loss_or_a_win_are_named():
     assert "Dee" not in sentences([*CYCLE, (3, 0), (1, 4)], 5, [1, 1, 1, 0, 0])
 
 
-@pytest.mark.filterwarnings("ignore::preflearn.core.NotIdentifiedWarning")
-def test_ranks_and_mean_scores_are_those_of_each_group():
-    pairs = [*CYCLE, (0, 1), (0, 2), (3, 4), (3, 4), (4, 3)] * 3
+def fitted_to(pairs):
+    """A model of matches at the times 0, 1, and so on, all won by the first, and the
+    average of this model alone."""
     frame = pd.DataFrame(
         [(NAMES[a], NAMES[b]) for a, b in pairs], columns=["first", "second"]
     )
     frame["time"] = np.arange(len(frame), dtype=float)
     matches = Matches.from_frame(frame, outcome=None)
     model = DynamicComparisons(Constant(1.0), Probit(), posterior="joint")
-    averaged = AveragedComparisons([model.fit(matches, np.ones(len(frame)))], [1.0])
+    model.fit(matches, np.ones(len(frame)))
+    averaged = AveragedComparisons([model], [1.0])
+    return model, averaged
+
+
+@pytest.mark.filterwarnings("ignore::preflearn.core.NotIdentifiedWarning")
+def test_ranks_and_mean_scores_are_those_of_each_group():
+    pairs = [*CYCLE, (0, 1), (0, 2), (3, 4), (3, 4), (4, 3)] * 3
+    model, averaged = fitted_to(pairs)
     groups = [["Ann", "Bob", "Cy"], ["Dee", "Eve"]]
     table = standings_within_groups(
-        averaged, averaged.standings(), groups, matches.time[-1]
+        averaged, averaged.standings(), groups, len(pairs) - 1.0
     )
     assert table["name"].tolist()[0] == "Ann"
     assert table["rank"].tolist() == [1, 2, 3, 1, 2] or table["rank"].tolist()[:1] == [
@@ -75,7 +83,7 @@ def test_ranks_and_mean_scores_are_those_of_each_group():
     assert table["group"].tolist() == [1, 1, 1, 2, 2]
     np.testing.assert_allclose(table.groupby("group")["score"].mean(), 0, atol=1e-9)
     # of two players, a score is half the difference
-    half = model.difference("Dee", "Eve", matches.time[-1])[1] / 2
+    half = model.difference("Dee", "Eve", len(pairs) - 1.0)[1] / 2
     np.testing.assert_allclose(table.loc[table["group"] == 2, "std"], half)
     assert table["rank_high"].max() == 3
     alone = standings_within_groups(
@@ -88,14 +96,8 @@ def test_ranks_and_mean_scores_are_those_of_each_group():
 def standings_of(n, unranked):
     """Standings of players who met in a circle, the model, and its last time."""
     pairs = [(a, b) for a in range(n) for b in range(a + 1, n)] * 4
-    frame = pd.DataFrame(
-        [(NAMES[a], NAMES[b]) for a, b in pairs], columns=["first", "second"]
-    )
-    frame["time"] = np.arange(len(frame), dtype=float)
-    matches = Matches.from_frame(frame, outcome=None)
-    model = DynamicComparisons(Constant(1.0), Probit(), posterior="joint")
-    averaged = AveragedComparisons([model.fit(matches, np.ones(len(frame)))], [1.0])
-    end = frame["time"].iloc[-1]
+    _, averaged = fitted_to(pairs)
+    end = len(pairs) - 1.0
     everyone = averaged.standings()
     names = [NAMES[:n]]
     return (

@@ -19,13 +19,14 @@ _MOST_BARS = 100
 _Z = 1.39  # 1.96 divided by the square root of 2
 
 
-def comparison_bars(covariance: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def comparison_bars(*covariances: NDArray[np.float64]) -> NDArray[np.float64] | None:
     """Half widths of bars that do not overlap if two scores differ at about the 5 % level.
 
     Parameters
     ----------
-    covariance : ndarray of shape (n, n)
-        Covariance matrix of the scores.
+    *covariances : ndarray of shape (n, n)
+        Estimates of the covariance matrix of the scores. Each bar is the widest of all
+        estimates.
 
     Returns
     -------
@@ -38,10 +39,10 @@ def comparison_bars(covariance: NDArray[np.float64]) -> NDArray[np.float64] | No
     >>> comparison_bars(np.eye(3)).round(2).tolist()
     [1.39, 1.39, 1.39]
     """
-    if not 2 < len(covariance) <= _MOST_BARS:
+    if not 2 < len(covariances[0]) <= _MOST_BARS:
         return None
     try:
-        found = quasi_variances(covariance)
+        found = np.max([quasi_variances(one) for one in covariances], axis=0)
     except ValueError:  # some scores always differ by the same number
         return None
     return _Z * np.sqrt(found) if (found > 0).all() else None

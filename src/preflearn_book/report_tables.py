@@ -37,12 +37,12 @@ def show(frame: pd.DataFrame, digits: int = 2) -> None:
 
 def _with_dashes(frame: pd.DataFrame) -> pd.DataFrame:
     """Replace missing integers, which pandas would show as <NA>."""
-    shown = frame.copy()
-    for title in shown:
-        column = pd.Series(shown[title])
+    filled = frame.copy()
+    for title in filled:
+        column = pd.Series(filled[title])
         if pd.api.types.is_integer_dtype(column) and column.hasnans:
-            shown[title] = column.astype(object).where(column.notna(), "–")
-    return shown
+            filled[title] = column.astype(object).where(column.notna(), "–")
+    return filled
 
 
 def _are_dates(column: pd.Series) -> bool:

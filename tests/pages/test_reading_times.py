@@ -17,7 +17,7 @@ PARTS = {
 }
 
 
-def shown(book, name):
+def minutes_of_page(book, name):
     """The minutes at the top of a page."""
     text = (book / f"{name}.html").read_text("utf-8")
     return int(re.search(r'"reading-time">About (\d+) minute', text)[1])
@@ -62,7 +62,7 @@ def test_the_plan_states_the_minutes_of_each_week(book):
             if labels and "in particular" not in part:
                 total += sum(of_section(book, name, label) for label in labels)
             else:
-                total += shown(book, name)
+                total += minutes_of_page(book, name)
         assert int(stated) == pytest.approx(total, abs=5), f"week {week}: {total}"
 
 
@@ -79,13 +79,13 @@ def test_the_ways_through_the_book_state_the_sum_of_the_minutes(book):
                 if "(in part)" in part:
                     total += sum(of_section(book, name, one) for one in PARTS[name])
                 else:
-                    total += shown(book, name)
+                    total += minutes_of_page(book, name)
         assert int(stated) == pytest.approx(total, abs=7), f"{read}: {total}"
 
 
 def test_chapters_take_the_minutes_that_both_pages_state(book):
     chapters = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
-    times = [shown(book, f"chapters/{path.stem}") for path in chapters]
+    times = [minutes_of_page(book, f"chapters/{path.stem}") for path in chapters]
     page = (ROOT / "book" / "paths.md").read_text("utf-8")
     least, most = map(int, re.search(r"between (\d+) and (\d+) minutes", page).groups())
     assert least <= min(times) < least + 5

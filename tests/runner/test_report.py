@@ -29,6 +29,7 @@ from preflearn.ranking import Davidson
 from preflearn.ratings import Elo
 from preflearn_book.groups import without_ranks
 from preflearn_book.penalty import penalty_by_evidence
+from preflearn_book.report_figures import comparison_bars
 from preflearn_book.runner import execution
 from preflearn_book.runner.command import main
 from preflearn_book.runner.execution import Result
@@ -255,7 +256,7 @@ def test_the_intervals_of_few_judgements_hold_as_often_as_they_say():
             "y": y,
         }
         pairs = Pairs(np.eye(10), index)
-        _, alpha, _ = run_cells("use_judgements", "def held_out", **names)["held_out"](
+        _, alpha, *_ = run_cells("use_judgements", "def held_out", **names)["held_out"](
             pairs
         )
         low, high = Davidson(alpha).fit(pairs, y).interval(0.95).T
@@ -360,6 +361,7 @@ def test_intervals_cover_those_of_independent_and_of_clustered_answers():
         order_matters=False,
         feature_names=[],
         file=SimpleNamespace(doubtful={}),
+        comparison_bars=comparison_bars,
         without_ranks=without_ranks,
         SCORES="scores",
         penalty={"scores": 1.0},

@@ -90,6 +90,11 @@ class UserTable:
         if unused:
             self.note(f"Columns not used: {first_few(unused, MAX_LISTED_ROWS)}.")
 
+    def unique_titles(self) -> list[str]:
+        """The titles that belong to one column only."""
+        titles = [str(title) for title in self.frame.columns]
+        return [title for title in titles if titles.count(title) == 1]
+
     def titles(self) -> str:
         """The titles of all columns."""
         return ", ".join(map(str, self.frame.columns))

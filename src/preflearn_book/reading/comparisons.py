@@ -432,10 +432,9 @@ def _read_seasons(
     try:
         is_current = scale.is_from(times, season)
     except ValueError:
-        columns = ", ".join(map(str, raw.frame.columns))
         raise ValueError(
             f"season={season!r} is neither a column of {raw.source} nor a time like those of its matches; "
-            f"the file has: {columns}"
+            f"the file has: {raw.titles()}"
         ) from None
     return is_current.map({True: f"since {season}", False: f"before {season}"})
 

@@ -172,8 +172,7 @@ def find_race_columns(
 
     A named column is used without a test of its values.
     """
-    titles = [str(title) for title in table.frame.columns]
-    once = [title for title in titles if titles.count(title) == 1]
+    once = table.unique_titles()
     texts = {title: table.texts(title) for title in once}
     by_title = [title for title in once if _names_a_place(title)]
     for third in [place] if place else by_title:
@@ -192,9 +191,8 @@ def find_race_columns(
 
 def find_duration_columns(table: UserTable) -> list[str]:
     """Names of the columns with durations such as 0:45.415."""
-    titles = [str(title) for title in table.frame.columns]
-    once = [title for title in titles if titles.count(title) == 1]
-    return [title for title in once if _are_durations(table.texts(title))]
+    titles = table.unique_titles()
+    return [title for title in titles if _are_durations(table.texts(title))]
 
 
 def _are_durations(texts: Column) -> bool:
