@@ -21,7 +21,7 @@ from scipy.stats import rankdata
 from preflearn_book.reading.columns import Frame, first_few
 from preflearn_book.reading.labels import escape_markdown, plot_labels
 from preflearn_book.report_tables import percent
-from preflearn_book.sentences import between
+from preflearn_book.sentences import between, join_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -367,10 +367,7 @@ def title_sentence(forecast: SeasonForecast, n_seasons: int = N_SEASONS) -> str:
         f"{escape_markdown(forecast.table['name'].iloc[k])}{verb} in {percent(float(title[k]))}"
         for k, verb in zip(kept, verbs, strict=True)
     ]
-    listed = ", ".join(parts)
-    if len(parts) == 2:
-        listed = " and ".join(parts)
-    return f"In {n_seasons:,} simulated seasons, {listed}."
+    return f"In {n_seasons:,} simulated seasons, {join_names(parts)}."
 
 
 def unseen_sentence(season: Season, known: Mapping[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""Sentences of the reports on users' files."""
+"""Sentences for reports and chapters."""
 
 from __future__ import annotations
 
@@ -36,6 +36,20 @@ def counted(n: int, one: str, several: str) -> str:
     if n == 1:
         words = one
     return f"{n:,} {words}"
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Join names for use in a sentence.
+
+    Examples
+    --------
+    >>> join_names(["a", "b", "c"]), join_names(["a"])
+    ('a, b and c', 'a')
+    """
+    *others, last = names
+    if not others:
+        return last
+    return f"{', '.join(others)} and {last}"
 
 
 def between(
@@ -110,7 +124,7 @@ def leading_sentence(
     if n == 1:
         return f"{best} is the only one of the {whom}."
     if worst_rank == 1:
-        others = " and ".join(names[1:3])
+        others = join_names(names[1:3])
         return f"**{best} leads** the {n:,} {whom}, followed by {others}."
     if len(candidates) == n:
         return f"**The data cannot tell the {n:,} {whom} apart**: each of them may be the best."

@@ -162,10 +162,16 @@ class PairedDifference(NamedTuple):
             answers[factor] = answer
         return answers
 
+    @property
+    def digits(self) -> int:
+        """Number of decimals in texts: 3, or 4 if all values are very small."""
+        largest = max(map(abs, [self.mean, *self.interval()]))
+        return 3 if largest >= 0.005 else 4
+
     def to_text(self, *, percentage_points: bool = False) -> str:
         """Return the mean and its 95 % interval, such as "0.012 (0.004 to 0.020)"."""
         values = [self.mean, *self.interval()]
-        digits = 3 if max(map(abs, values)) >= 0.005 else 4
+        digits = self.digits
         if percentage_points:
             values = [100 * value for value in values]
             digits = 1

@@ -26,6 +26,7 @@ from preflearn_book.runner.decision_rules import (
     PairedDifference,
     compare,
 )
+from preflearn_book.sentences import join_names
 from preflearn_book.studies.ch17_protocol import CONSTANT, RANDOM
 
 _SIGNIFICANCE = 0.05
@@ -423,7 +424,7 @@ def in_columns(difference: PairedDifference, better: str = "lower") -> dict[str,
     values = [difference.mean, low, high]
     if better == "lower":
         values = [-difference.mean, -high, -low]
-    digits = 3 if max(map(abs, values)) >= 0.005 else 4
+    digits = difference.digits
     mean, low, high = (round(value, digits) + 0.0 for value in values)
     interval = f"{low:.{digits}f} to {high:.{digits}f}"
     return {
@@ -499,17 +500,3 @@ def intervals(runs: pd.DataFrame, measure: str = "loss") -> pd.DataFrame:
     keys = ["family", "domain", "learner"]
     groups = runs[runs[measure].notna()].groupby(keys, sort=False)[measure]
     return groups.agg(mean="mean", error="sem", units="count").reset_index()
-
-
-def join_names(names: Sequence[str]) -> str:
-    """Join names for use in a sentence.
-
-    Examples
-    --------
-    >>> join_names(["a", "b", "c"]), join_names(["a"])
-    ('a, b and c', 'a')
-    """
-    *others, last = names
-    if not others:
-        return last
-    return f"{', '.join(others)} and {last}"
