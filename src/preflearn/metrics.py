@@ -378,8 +378,8 @@ def log_loss(
     Raises
     ------
     ValueError
-        If labels or weights are not valid, probabilities are outside [0, 1], or the sum
-        of a row differs from 1 by more than 1e-6.
+        If labels or weights are not valid, probabilities are outside [0, 1], or the
+        sum of a row differs from 1 by more than 1e-6.
 
     Examples
     --------

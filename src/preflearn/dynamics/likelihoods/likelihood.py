@@ -178,8 +178,8 @@ class Likelihood(Parametrized, family="likelihood"):
     ) -> tuple[Floats, Floats, Floats]:
         """Value and derivatives of log E p(y | u), u ~ N(mean, variance), for EP.
 
-        The derivatives are the first two in the mean, delta_1 and delta_2 of appendix A
-        of [Maystre2019]_.
+        The derivatives are the first two in the mean, delta_1 and delta_2 of appendix
+        A of [Maystre2019]_.
 
         Parameters
         ----------
