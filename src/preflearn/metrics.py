@@ -238,8 +238,8 @@ def disagreement_error(
     """Compute the disagreement error of scores, eq. 1 of [Tsivtsivadze2013]_.
 
     The error is half the sum of W_ij abs(sign(s_i - s_j) - sign(f_i - f_j)) over all
-    ordered pairs (i, j), divided by the sum of W_ij, where W_ij = 1 for two items of
-    the same query. In the sum, the absolute value is 2 for an inverted pair and 1 for a
+    ordered pairs (i, j), divided by the sum of W_ij. The weight W_ij is 1 for two items
+    of the same query, else 0. In the sum, the absolute value is 2 for an inverted pair and 1 for a
     pair that is tied in only one of s and f. Without ties in s, the error is 0 for a
     perfect prediction, 1 for a reversed one, and 1/2 for a random or constant one.
 
@@ -378,8 +378,8 @@ def log_loss(
     Raises
     ------
     ValueError
-        If labels or weights are not valid, probabilities are outside [0, 1], or the sum
-        of a row differs from 1 by more than 1e-6.
+        If labels or weights are not valid, probabilities are outside [0, 1], or the
+        sum of a row differs from 1 by more than 1e-6.
 
     Examples
     --------

@@ -131,8 +131,8 @@ def inspect(
     """Open a page once and check all rules.
 
     The visit starts at the last anchor, as if a reader had followed a link from another
-    page. Then it opens folds, resizes the window, and changes the theme with the button
-    of the page. The source code of axe is given as `axe`.
+    page. Then it opens folds, resizes the window, and changes the theme with the
+    button of the page. The source code of axe is given as `axe`.
     """
     asked = questions(first)
     landing = anchors[-1:]

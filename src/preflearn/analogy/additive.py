@@ -152,8 +152,8 @@ class AdditiveAnalogy(BaseEstimator):
         Weight of the loss, from 1e-12 to 1e6. A fit takes longer for larger C, see
         Notes.
     tol : float
-        Largest allowed relative duality gap, positive. If rounding errors or the limit
-        of 100 Newton steps end the fit earlier, there is a ConvergenceWarning.
+        Largest allowed relative duality gap, positive. If rounding errors or the
+        limit of 100 Newton steps end the fit earlier, there is a ConvergenceWarning.
 
     Attributes
     ----------

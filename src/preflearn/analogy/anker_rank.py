@@ -66,8 +66,8 @@ class AnKerRank(PairwiseLearner):
     n_repeats : int
         Repetitions of the 2-fold cross-validation.
     split : {"pairs", "objects"}
-        Units of the folds. "objects": a pair is used for training or validation if both
-        of its items are in the corresponding half; other pairs are left out.
+        Units of the folds. "objects": a pair is used for training or validation if
+        both of its items are in the corresponding half; other pairs are left out.
     loss : {"hinge", "logistic", "squared"}
         Loss of the classifier. "hinge": support vector machine. "logistic": kernel
         logistic regression, with log(1 + exp(-y f)) instead of the hinge. "squared":

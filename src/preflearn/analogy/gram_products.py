@@ -189,8 +189,8 @@ def _product(features: list[SortedFeature], v: Floats) -> Floats:
 def _add_feature(total, order, values, bounds, v, work):
     """Add the sums of v_j (1 - |u - u_j|) over the differences of the same sign.
 
-    The array `work` (N,) is overwritten. The first and the last loop access memory out
-    of order, and take half of the time.
+    The array `work` (N,) is overwritten. The first and the last loop access memory
+    out of order, and take half of the time.
     """
     for i in range(len(v)):
         work[i] = v[order[i]]

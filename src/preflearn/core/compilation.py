@@ -53,7 +53,7 @@ def njit(function: Callable[..., Any], **options: Any) -> Any:
 def njit_inner(function: Callable[..., Any], **options: Any) -> Any:
     """Compile a function for calls from other compiled functions only.
 
-    This takes half the time. Python code calls the uncompiled function.
+    Compilation then takes half the time. Python code calls the uncompiled function.
     """
     if not config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
         compiled = _jit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(

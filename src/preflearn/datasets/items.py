@@ -43,8 +43,8 @@ class Ratings(NamedTuple):
     Attributes
     ----------
     ratings : csr_array of shape (users, items)
-        Ratings as stored entries, including stored zeros: `ratings.nnz` is the number
-        of ratings, and `ratings.eliminate_zeros()` would remove some of them.
+        Ratings as stored entries, including stored zeros: `ratings.nnz` is the
+        number of ratings, and `ratings.eliminate_zeros()` would remove some of them.
     provenance : tuple of dict
         Sources and licenses of the files.
     """

@@ -86,8 +86,8 @@ def load_object_ranking(name: str) -> ObjectRanking:
     leaves out text, identifiers, columns that are constant by design (matches played in
     B and V), and scores that determine the ranking (decathlon points, CWUR's score).
     League points are kept: they are 3 W + D, where W and D are features that are kept
-    anyway. With league points, an analogy-based learner comes close to the paper's loss
-    of 0.031 for B1 to B2; without them its loss is above 0.07.
+    anyway. With league points, an analogy-based learner comes close to the paper's
+    loss of 0.031 for B1 to B2; without them its loss is above 0.07.
 
     For G, eight features remain; the paper has seven. Own goals, which are goals for
     minus goals scored, are left out. The paper's losses of expected rank regression do

@@ -109,8 +109,8 @@ def load_starcraft(name: str) -> MatchData:
     Parameters
     ----------
     name : {"WoL", "HotS"}
-        Name of the game: "Wings of Liberty", 61,657 matches of 4381 players, or "Heart
-        of the Swarm", 28,582 matches of 2287 players.
+        Name of the game: "Wings of Liberty", 61,657 matches of 4381 players, or
+        "Heart of the Swarm", 28,582 matches of 2287 players.
 
     Returns
     -------

@@ -69,17 +69,17 @@ def load_sushi() -> SushiData:
     sorted from the worst to the best, with equal ratings in the order of the sushi's
     numbers, and paired in this order. This reproduces the paper's numbers of ties and
     preferences. Sorting from the best gives the same numbers but other, harder pairs.
-    Popular sushi have small numbers. A pair would therefore consist of the least
-    popular sushi with one rating and the most popular sushi with the next lower rating.
-    The paper does not state its order; its test errors agree with the order from the
-    worst (chapter 04). Within a pair the sushi with the smaller number is the first.
+    Since popular sushi have small numbers, such a pair consists of the least popular
+    sushi with one rating and the most popular sushi with the next lower rating. The
+    paper does not state its order; its test errors agree with the order from the worst
+    (chapter 04). Within a pair the sushi with the smaller number is the first.
 
     According to the file's description, 4 is the most preferred step. The users'
-    answers say that 0 is: each user also ranked the same ten sushi, and 98 percent of
-    these rankings agree with 0 as the best (fatty tuna has the lowest means, sea
-    cucumber the highest). The score here is therefore 4 minus the number in the file.
-    The direction only changes the sign of all labels, which does not affect the methods
-    of the paper.
+    answers show that 0 is. Each user also ranked the same ten sushi, and 98 percent of
+    these rankings agree with 0 as the best. (Fatty tuna has the lowest mean, and sea
+    cucumber has the highest.) The score here is therefore 4 minus the number in the
+    file. The direction only changes the sign of all labels, which does not affect the
+    methods of the paper.
 
     The data are for research only and must not be redistributed.
 

@@ -157,8 +157,8 @@ def grow_working_set(
     Returns
     -------
     solution : Solution
-        Solution that is optimal for all rows: no row lies beyond the extremes s and t
-        of the working set. If s <= t, no weights separate the working set, and the
+        Solution that is optimal for all rows: no row lies beyond the extremes s and
+        t of the working set. If s <= t, no weights separate the working set, and the
         search ends early.
     working_set : ndarray of int
         Ids of the constraint rows that the multipliers of the solution belong to.

@@ -94,8 +94,8 @@ class WatchedPairs(NamedTuple):
     """The watched pairs, their weights, and their distances from the margin.
 
     The side is 0 in the margin set, 1 at weight 0, -1 at the bound. Gaps are distances
-    from the margin in terms of g, positive on the right side. `closing` is the decrease
-    of a gap per unit decrease of lambda.
+    from the margin in terms of g, positive on the right side. `closing` is the
+    decrease of a gap per unit decrease of lambda.
     """
 
     ids: NDArray[np.int32]  # (w,)

@@ -147,8 +147,8 @@ class CoPursuit:
     shared : bool
         Whether a choice has the same index in all views.
     printed : bool
-        Whether e is computed as in Figure 2: one residual for all views, and agreement
-        of the increments only.
+        Whether e is computed as in Figure 2: one residual for all views, and
+        agreement of the increments only.
 
     Attributes
     ----------

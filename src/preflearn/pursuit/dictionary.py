@@ -24,8 +24,8 @@ class Dictionary:
 
     If K fits into `memory`, the first pass over it stores it in float64. Otherwise, if
     `single` allows it and it fits, it is stored in float32, for a symmetric kernel as
-    one triangle. Products then have an error, which `spread` bounds. Otherwise blocks
-    of columns are recomputed for each product.
+    one triangle. Products then have an error, which `spread` bounds. Otherwise
+    blocks of columns are recomputed for each product.
 
     Parameters
     ----------

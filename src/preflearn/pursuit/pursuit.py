@@ -57,8 +57,8 @@ class RankingPursuit(ScoredItemsEstimator):
     n_basis : int
         Largest number P of functions.
     kernel, gamma, degree, coef0
-        Kernel and its parameters, as in `SVMRank`; "precomputed": X contains the values
-        of N functions, shape (n, N).
+        Kernel and its parameters, as in `SVMRank`; "precomputed": X contains the
+        values of N functions, shape (n, N).
     mix : float
         beta of eq. 5, from 0 (ranking) to 1 (kernel matching pursuit).
     backfit : False, "after" or "pre"
@@ -90,8 +90,8 @@ class RankingPursuit(ScoredItemsEstimator):
     Notes
     -----
     The pursuit ends early if no function lowers the loss by more than rounding errors,
-    for example if n_basis exceeds the rank of the dictionary. Queries of one item, or
-    of equal scores, are allowed: the former add nothing to the loss, the latter
+    for example if n_basis exceeds the rank of the dictionary. Queries of one item,
+    or of equal scores, are allowed: the former add nothing to the loss, the latter
     penalize differences of f within the query. If all scores are equal, `basis_` is
     empty. At mix = 0 a constant in f has no meaning. If the decreases of several
     functions agree to 1e-9, the first one is chosen.
@@ -175,8 +175,8 @@ class RankingPursuit(ScoredItemsEstimator):
         epsilon : float
             Largest relative difference between the loss of a model and the lowest loss.
         beam : int
-            Number of sets of functions that are kept at each step, and largest number
-            of models.
+            Number of sets of functions that are kept at each step, and largest
+            number of models.
         """
         epsilon = check_real(epsilon, "epsilon", "a number of at least 0", least=0.0)
         beam = check_count(beam, "beam", 1)

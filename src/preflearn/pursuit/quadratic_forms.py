@@ -94,8 +94,8 @@ class QueryForm:
     def trace_of_gram(self, Z: Any) -> float:
         """Return the trace of R Z Z'R for dense or sparse Z.
 
-        In a query of q items, R multiplies deviations from the mean by the square root
-        of mix + (1 - mix) q, and the mean by the square root of mix.
+        In a query of q items, R multiplies deviations from the mean by the square
+        root of mix + (1 - mix) q, and the mean by the square root of mix.
         """
         members = sparse.csr_array(
             (np.ones(self.n), (self.query, np.arange(self.n))),

@@ -284,8 +284,8 @@ class RLS(RankRLS):
     -----
     With a linear kernel and p < n features, the equations have p unknowns and take O(n
     p²) operations; otherwise they have n unknowns and take O(n³). A single alpha is
-    solved by a Cholesky factorization, or by the singular values if alpha is below 1e-8
-    of the trace of the equations. Sparse features with n < p items are solved by
+    solved by a Cholesky factorization, or by the singular values if alpha is below
+    1e-8 of the trace of the equations. Sparse features with n < p items are solved by
     conjugate gradients, in time proportional to the number of entries. For dense
     features scikit-learn's Ridge (fit_intercept=False) gives the same result in less
     time.

@@ -35,11 +35,11 @@ def best_worst(
     In the sequential model of [Marley2005]_ the best of J items is chosen with
     probability proportional to e^s, then the worst of the others with probability
     proportional to e^-s. A choice from k items becomes k - 1 comparisons of the chosen
-    item with each other item, in which s is the score of the Bradley-Terry model
-    ([Khetan2016]_). Each comparison has the weight 2/k. For items of equal scores, the
-    comparisons then have the same gradient and expected information as the choice.
-    Therefore standard errors are right for equal scores, and nearly right for others.
-    With weights of 1 they would be too small.
+    item with each of the other items, in which s is the score of the Bradley-Terry
+    model ([Khetan2016]_). Each comparison has the weight 2/k. For items of equal
+    scores, the comparisons then have the same gradient and expected information as the
+    choice. Therefore standard errors are right for equal scores, and nearly right for
+    others. With weights of 1 they would be too small.
 
     Parameters
     ----------

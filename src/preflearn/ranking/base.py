@@ -105,8 +105,8 @@ class RankingLearner(ABC, BaseEstimator):
         X : array-like or sparse matrix of shape (n, p)
             Features. Sparse features become dense, up to one gigabyte.
         y : array-like of shape (n,)
-            Scores; larger is better. Only their order within a query matters, and items
-            of the same query with equal scores give no pair. For ranks pass
+            Scores; larger is better. Only their order within a query matters, and
+            items of the same query with equal scores give no pair. For ranks pass
             `preflearn.pairs.ranks_to_scores(rank)`.
         qid : array-like of shape (n,), optional
             Query ids: only items with equal ids are compared. None: one query.

@@ -203,7 +203,7 @@ class PlackettLuce(Uncertain, BaseEstimator):
         if unbounded.size:
             warn_user(
                 f"the weight of ties of {' or '.join(map(str, unbounded))} items is infinite, "
-                "since every choice that could be such a tie is one: add rankings in which "
+                "since all choices that could be such ties are ties: add rankings in which "
                 "some choices are not ties (alpha does not limit this weight)",
                 ConvergenceWarning,
             )

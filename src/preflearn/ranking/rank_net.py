@@ -68,8 +68,8 @@ class RankNet(RankingLearner):
     Notes
     -----
     Features should be standardized. The paper does not specify the activation, the
-    number of epochs, or the optimizer except for its learning rate; these are choices
-    of this implementation. RankNet was proposed in [Burges2005]_.
+    number of epochs, or the optimizer except for its learning rate; these are
+    choices of this implementation. RankNet was proposed in [Burges2005]_.
 
     Examples
     --------

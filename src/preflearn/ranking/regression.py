@@ -28,8 +28,8 @@ class ExpectedRankRegression(RankingLearner):
     Choose it as a fast linear baseline for rankings; it is ERR in
     [AhmadiFahandar2019]_.
 
-    With pi(i) the position of item i (1 for the largest score) among the ``|Q|`` items
-    of its query, it solves::
+    With pi(i) the position of item i (1 for the largest score) among the ``|Q|``
+    items of its query, it solves::
 
         minimize sum_i (pi(i) / (|Q| + 1) - w·x_i - b)^2,
 

@@ -334,7 +334,7 @@ class Davidson(TieModel):
     ----------
     alpha : float
         Strength of the penalty, positive. Without a penalty, w would not be unique for
-        one-hot items, and infinite if the preferences can be separated.
+        one-hot items, and it would be infinite if the preferences can be separated.
     bias_reduced : bool
         Whether half the logarithm of the determinant of the information is added to the
         log-likelihood. This removes the bias of order 1/m ([Firth1993]_), and scores
@@ -425,7 +425,7 @@ class OrdinalComparison(TieModel):
         Distribution of the noise; its scale is the unit of d and t.
     alpha : float
         Strength of the penalty, positive. Without a penalty, w would not be unique for
-        one-hot items, and infinite if the preferences can be separated.
+        one-hot items, and it would be infinite if the preferences can be separated.
 
     Attributes
     ----------

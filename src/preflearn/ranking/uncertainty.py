@@ -141,8 +141,8 @@ class Uncertain(ABC):
         Parameters
         ----------
         pairs : Pairs or array-like, optional
-            Pairs, in the form that `fit` accepts. Without pairs, the errors are those
-            of the scores minus their mean.
+            Pairs, in the form that `fit` accepts. Without pairs, the errors are
+            those of the scores minus their mean.
 
         Returns
         -------
@@ -312,8 +312,8 @@ class Uncertain(ABC):
 def _square_root(covariance: Floats) -> Floats:
     """Return a lower triangular L with LL' = covariance, which may be singular.
 
-    The matrix is scaled to a unit diagonal, and the diagonal is increased by the size
-    of rounding errors, which makes it positive definite.
+    The matrix is scaled to a unit diagonal, and the diagonal is increased by the
+    size of rounding errors, which makes it positive definite.
     """
     n = len(covariance)
     scale = np.sqrt(np.maximum(np.diag(covariance), _TINY))

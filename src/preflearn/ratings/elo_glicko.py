@@ -239,8 +239,8 @@ class Glicko(RatingSystem):
         Time of each player's last match; with periods, the start of its period.
     before_, deviation_before_ : ndarray of shape (N, 2)
         Ratings and standard deviations of first and second with which each match of the
-        last call of `fit` or `partial_fit` was rated: before the match, or at the start
-        of its period.
+        last call of `fit` or `partial_fit` was rated: before the match, or at the
+        start of its period.
     nu_ : float
         Tie parameter of the forecasts, see Notes.
 

@@ -97,8 +97,8 @@ class SVMRank(SupportVectorRanker):
     support_ : ndarray of int
         Ids of the pairs with a dual weight.
     dual_coef_ : ndarray of shape (m,)
-        Dual weights, u = sum_i dual_coef_[i] d_i. For scored items, the pairs are those
-        of `Pairs.from_scores` with ties="keep".
+        Dual weights, u = sum_i dual_coef_[i] d_i. For scored items, the pairs are
+        those of `Pairs.from_scores` with ties="keep".
     coef_ : ndarray of shape (p,)
         u, for the linear kernel only.
     tau_ : float

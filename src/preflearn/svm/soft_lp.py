@@ -136,8 +136,8 @@ class LPCompare(ExpansionRanker):
 
     **Method.** A small program with some items and pairs is solved repeatedly. Items
     are added if ``|(K B'g)_j|`` exceeds its maximum over the current items, and pairs
-    if their slack was assumed wrongly to be zero or positive. A solution for an eighth
-    of the pairs gives the starting point. Memory is O(n²).
+    if their slack was assumed wrongly to be zero or positive. A solution for an
+    eighth of the pairs gives the starting point. Memory is O(n²).
 
     **Centering.** Adding a constant to a column of K changes no difference. A linear
     kernel is computed between the centered items and the original items. The bound on
@@ -295,8 +295,8 @@ class _LinearProgram(NamedTuple):
     def _first_working_set(self) -> _WorkingSet:
         """Return the items of highest prices, and all pairs if there are few.
 
-        If there are many pairs, the pairs near the boundary of a solution for an eighth
-        of them are chosen.
+        If there are many pairs, the pairs near the boundary of a solution for an
+        eighth of them are chosen.
         """
         m = len(self.y)
         items = np.argsort(-self.prices(self.y * self.cost))[:_NEW_ITEMS]

@@ -385,8 +385,8 @@ def _report(
       neutral      column that says where no side has the advantage; by
                    default the column "neutral", if the file has one
       pair         two names, as in "Ann - Bob", whose match is also forecast
-      margins      if two columns contain points: whether to also test a model
-                   of point differences (yes or no)
+      margins      if two columns contain points: whether to also test a model of
+                   point differences (yes or no)
       season       column with the season, or the first date of the current
                    season; by default the column "season", if the file has
                    one, else the matches since the last break of more than

@@ -63,8 +63,8 @@ def explorer(
       ``preferences`` has shape (m, 2), better item first, and ``ties`` (k, 2).
     - "semiorder": the reader moves scores and a threshold. Short names of three to five
       ``items``; the ``pairs`` (m, 2), each of different items, that have answers or can
-      get one; their ``scores`` at first, from 0 to 2 (n - 1), rounded to tenths. A row
-      of ``examples`` is a name and the labels of all pairs, None for no answer.
+      get one; their ``scores`` at first, from 0 to 2 (n - 1), rounded to tenths. A
+      row of ``examples`` is a name and the labels of all pairs, None for no answer.
     - "graph": the reader switches comparisons on and off. Short names of ``items``,
       ``pairs`` (m, 2), labels ``y``.
     - "bias": the reader changes C. Names of ``items``; at the knots of a path the

@@ -190,8 +190,8 @@ def _table_of_points(
     """Return one row per point: its parameters, status, run time, error, missing data,
     claims, and recorded tables with one row.
 
-    A claim has two columns, the computed verdict "P1-07" and its "P1-07 value". A cell
-    of a table with one row has the column "record.key".
+    A claim has two columns, the computed verdict "P1-07" and its "P1-07 value". A
+    cell of a table with one row has the column "record.key".
     """
     rows = list[dict[str, Any]]()
     for point, outcome in zip(points, outcomes, strict=True):
@@ -222,8 +222,8 @@ def _long_tables(
 ) -> dict[str, pd.DataFrame]:
     """Return the recorded tables with several rows by name, stacked over all points.
 
-    Each row begins with the parameters of its point. If a recorded column has the name
-    of a parameter, it is renamed to "record.name".
+    Each row begins with the parameters of its point. If a recorded column has the
+    name of a parameter, it is renamed to "record.name".
     """
     stacks = dict[str, list[pd.DataFrame]]()
     for point, outcome in zip(points, outcomes, strict=True):

@@ -239,8 +239,8 @@ class Errors(NamedTuple):
     squared : ndarray
         Mean squared error of f on the test items.
     squared_levelled : ndarray
-        The same after adding a constant to f. The constant is chosen such that the mean
-        of f over the training items equals the mean of their scores.
+        The same after adding a constant to f. The constant is chosen such that the
+        mean of f over the training items equals the mean of their scores.
     n_basis : ndarray
         Number of functions with a nonzero coefficient.
     """

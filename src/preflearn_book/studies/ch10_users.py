@@ -93,8 +93,8 @@ def user_tasks(
         user without ratings has no median.
     n_tasks : int
     rng : numpy Generator or int
-        Source of randomness, or its seed. Users and halves are the same for each value
-        of `hidden`, except for users who are passed over.
+        Source of randomness, or its seed. Users and halves are the same for each
+        value of `hidden`, except for users who are passed over.
     n_reference : int
         Number of reference users. If the group is smaller, all its users are reference
         users (see `Counts`). In Jester, 350, 1191, and 1681 of 5000 users have 20 to 39,

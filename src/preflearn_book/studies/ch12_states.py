@@ -48,8 +48,8 @@ def least_state_size(
       most rank K (section 3.2 of [Maystre2019]_). A model of this size exists if A, Q,
       and h may depend on the times.
     * If A depends on the gap only, k(t - a, t + b) = h' A(b) c(t, a). Then the rows of
-      covariances between the past and a time b after t, for *all* t, are in one space
-      of K dimensions [HoKalman1966]_.
+      covariances between the past and a time b after t, for *all* t, are in one
+      space of K dimensions [HoKalman1966]_.
     * If Q also depends on the gap only, k(t + a, t + b) - k(t' + a, t' + b) =
       h' A(a) (P(t) - P(t')) A(b)' h is in this space, too.
 

@@ -96,8 +96,8 @@ def fit_both_orders(
 ) -> Forecast:
     """A classifier of -1, 0, 1 that is fitted to each pair in both orders.
 
-    A forecast is the mean of the forecasts for both orders. Therefore swapping the items
-    of the pairs reverses its columns.
+    A forecast is the mean of the forecasts for both orders. Therefore swapping the
+    items of the pairs reverses its columns.
 
     Parameters
     ----------

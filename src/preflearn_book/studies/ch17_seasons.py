@@ -266,8 +266,8 @@ def make_problem(
     domain, unit : str
     whole : Games
     validation : int, optional
-        Number of the first validation match; by default, the first one after two thirds
-        of the training days.
+        Number of the first validation match; by default, the first one after two
+        thirds of the training days.
     """
     known = whole.block(0, whole.start)
     if validation is None:

@@ -146,8 +146,8 @@ def new_user_runs(
         Task families whose learners are evaluated. Their names are in the column
         "family".
     names : collection of str, optional
-        Names of learners; all by default. The table is empty if the families have none
-        of them.
+        Names of learners; all by default. The table is empty if the families have
+        none of them.
     few : bool
         Whether to evaluate only every third learner of a family, each on one problem, the
         first of a domain.

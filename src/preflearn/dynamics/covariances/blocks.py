@@ -111,8 +111,8 @@ class Block:
 class Trend(Block):
     """A level, or a level and a slope, with known variances at the origin.
 
-    A Wiener process may be added. `drift` is the variance that it adds to the variance
-    of the level per unit of time.
+    A Wiener process may be added. `drift` is the variance that it adds to the
+    variance of the level per unit of time.
     """
 
     def __init__(

@@ -235,7 +235,7 @@ def _slope(origin: Origin, variance: float) -> str:
 class PiecewiseConstant(Covariance):
     """Covariance of a score that is redrawn at each boundary, such as each season.
 
-    k(t, t') = variance if t and t' are in one interval between boundaries, else 0.
+    k(t, t') = variance if t and t' are in the same interval between boundaries, else 0.
     Choose it as a part of a sum if scores change at known times, such as the start of a
     season, and are constant between them.
 
@@ -245,7 +245,7 @@ class PiecewiseConstant(Covariance):
         Variance of the score, in its unit squared.
     boundaries : sequence of float
         Ascending times between two intervals; a boundary belongs to the later interval.
-        The first interval has no start, the last one no end.
+        The first interval has no start, and the last one has no end.
 
     Raises
     ------

@@ -124,8 +124,8 @@ def run_algorithm_1(
     -------
     trace : list of SweepRecord
     converged : bool
-        Whether the residual of the last sweep is at most tol. `sweep.entries` are those
-        of the last accepted sweep.
+        Whether the residual of the last sweep is at most tol. `sweep.entries` are
+        those of the last accepted sweep.
     """
     trace = list[SweepRecord]()
     accepted = False

@@ -11,10 +11,10 @@ at the positions of its features' scores. A visit is an update of rank one, as i
 The update of P and the product N k take D² operations; everything else takes D
 operations, because h has few entries.
 
-A feature is in the stack from its first visit to its last. Before the first visit, its
-state is independent of all others. After the last visit, no match contains information
-about the feature, so r and N are 0 there. An *epoch* is a sequence of times with the
-same features in the stack. Only the lower triangles of P and N are stored.
+The stacked state contains a feature from its first visit to its last. Before the first
+visit, its state is independent of all others. After the last visit, no match contains
+information about the feature, so r and N are 0 there. An *epoch* is a sequence of times
+with the same features in the stack. Only the lower triangles of P and N are stored.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ Each returns its value and its first two derivatives in the mean; a and b are th
 parameters. EP uses the first integral, reverse-KL the second, and EP with weights below
 1 the third, which is optional. The integrals are in closed form or by quadrature. The
 error is below 1e-10 (relative, or absolute for values below 1) for means up to ±50 and
-variances from 1e-12 to 1e6; 1e-12 was measured. 1 + variance times the second
+variances from 1e-12 to 1e6; the measured error is 1e-12. 1 + variance times the second
 derivative of `log_partition` is positive, and the second derivatives are at most 0 if
 the likelihood is log-concave.
 
@@ -178,8 +178,8 @@ class Likelihood(Parametrized, family="likelihood"):
     ) -> tuple[Floats, Floats, Floats]:
         """Value and derivatives of log E p(y | u), u ~ N(mean, variance), for EP.
 
-        The derivatives are the first two in the mean, delta_1 and delta_2 of appendix A
-        of [Maystre2019]_.
+        The derivatives are the first two in the mean, delta_1 and delta_2 of appendix
+        A of [Maystre2019]_.
 
         Parameters
         ----------

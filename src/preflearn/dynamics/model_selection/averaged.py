@@ -234,8 +234,8 @@ class AveragedComparisons:
         DataFrame
             `name`; `score`, minus the mean score of the players in the table; `std`,
             `low`, and `high`, its standard deviation and interval; `rank` by score, the
-            same for players with equal scores; `rank_low` and `rank_high`, the interval
-            of the rank, from 4,000 draws; `matches`, the number of matches.
+            same for players with equal scores; `rank_low` and `rank_high`, the
+            interval of the rank, from 4,000 draws; `matches`, the number of matches.
 
         Raises
         ------

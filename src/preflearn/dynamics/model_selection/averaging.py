@@ -272,8 +272,8 @@ class _Integral:
     def grid(self, n_points: int) -> list[_Point]:
         """Points of a lattice, from the mode outwards until the density is low.
 
-        The sum over a lattice converges exponentially for smooth densities: with a step
-        of 1.5 standard deviations the error is 1e-4 for a Gaussian density.
+        The sum over a lattice converges exponentially for smooth densities: with a
+        step of 1.5 standard deviations the error is 1e-4 for a Gaussian density.
         """
         p = len(self._mode)
         step = _grid_step(p, n_points)
