@@ -185,9 +185,9 @@ class Matches:
             Bools are not accepted, because False would be a tie. If outcome is None,
             the DataFrame is a list of fixtures to forecast.
         advantage : str, optional
-            Name of a bool or number column with the advantage (home ground, first move)
-            of the first over the second. It becomes the feature "advantage" (section
-            4.2.2).
+            Name of a bool or number column with the advantage (home ground, first
+            move) of the first over the second. It becomes the feature "advantage"
+            (section 4.2.2).
         interactions : bool
             Whether to add a feature (a, b), a < b, for each two opponents that meet: +1
             if a is first, -1 if b is first, the s_ij of section 4.2.3 in d = s_i - s_j

@@ -78,10 +78,10 @@ def log_partition(density: Density, y, mean, variance):
     """log E p(y | u) over u ~ N(mean, variance), and its two derivatives by the mean;
     arrays (N,).
 
-    Good for deviations up to some 20 times the width of p(y | u), the nodes being 0.02
-    of them apart. With the mean m and the variance w of u under N(mean, variance)·p,
-    the derivatives of log Z are (m - mean)/variance and w/variance² - 1/variance:
-    differentiate the Gaussian under the integral.
+    Good for deviations up to some 20 times the width of p(y | u), the nodes being
+    0.02 of them apart. With the mean m and the variance w of u under N(mean,
+    variance)·p, the derivatives of log Z are (m - mean)/variance and w/variance² -
+    1/variance: differentiate the Gaussian under the integral.
     """
     y, mean, deviation = _columns(y, mean, variance)
     logs = _log_weights(_WIDE_NODES) + density(y, mean + deviation * _WIDE_NODES)

@@ -403,8 +403,8 @@ def test_bad_questions_are_named():
     "covariance", [Wiener(origin=0.0), Linear(origin=0.0)], ids=repr
 )
 def test_forecasts_at_far_times_are_finite_or_rejected(covariance):
-    """The variance of a line grows as t², and that of the difference also as the square
-    of the design."""
+    """The variance of a line grows as t², and that of the difference also as the
+    square of the design."""
     model = fitted(MATCHES, Y, covariance)
     for size, time in itertools.product([1.0, 1e60, 1e99], [1e40, 4e91, 1e100]):
         far = Matches([[size, -size]], [time], NAMES[:2])

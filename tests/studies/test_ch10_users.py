@@ -19,8 +19,8 @@ def table(rows, n_items):
 
 @pytest.fixture
 def small():
-    """Users 0 to 2 have 3 ratings, user 3 has 4, and users 4 to 6 have 6. All ratings
-    of user 6 are equal."""
+    """Users 0 to 2 have 3 ratings, user 3 has 4, and users 4 to 6 have 6. All
+    ratings of user 6 are equal."""
     rows = [
         {0: 5, 1: -2, 2: 0},
         {1: 0, 2: 0, 3: 7},

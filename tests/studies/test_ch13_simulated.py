@@ -60,8 +60,8 @@ def test_outcomes_follow_the_ordinal_probit_model(data):
 
 
 def test_scores_have_the_stated_covariance(data):
-    """Simulate all players on four days, two of which are equal. A player has one draw
-    of the process."""
+    """Simulate all players on four days, two of which are equal. A player has one
+    draw of the process."""
     n = 30_000
     days = np.array([0.0, 10.0, 10.0, 5000.0])
     rng = np.random.default_rng(0)

@@ -48,8 +48,8 @@ def scores_of_one_process(model, matches, y):
 
 
 def season_of_line_ups(n=120, seed=1):
-    """Return matches of two against two among ten players; each side may have players
-    of both divisions."""
+    """Return matches of two against two among ten players; each side may have
+    players of both divisions."""
     rng = np.random.default_rng(seed)
     design = np.zeros((n, 10))
     for row in design:

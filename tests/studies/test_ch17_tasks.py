@@ -76,8 +76,8 @@ def fit_mean(train, above):
 
 
 def test_a_new_learner_is_one_entry_of_the_registry(monkeypatch):
-    """Only the rows of the new learner are computed, and they are merged into a table
-    of runs."""
+    """Only the rows of the new learner are computed, and they are merged into a
+    table of runs."""
     task = ("regimes", "linear comparisons=50/0")
     names = [CONSTANT, "logistic regression"]
     before = ch17_tasks.run_tasks([task], names)

@@ -177,8 +177,8 @@ def small_nba(monkeypatch):
     ("name", "n"), [("", 20), (" after 4", 40), (" after 1", 10), (" after 0.25", 3)]
 )
 def test_windows_of_seasons(small_nba, name, n):
-    """A quarter of a season of ten days starts after 7.5 days. All matches of the day
-    of its first match count."""
+    """A quarter of a season of ten days starts after 7.5 days. All matches of the
+    day of its first match count."""
     found = problem(f"NBA{' by history' * bool(name)}/1999{name}")
     assert (len(found.whole.train.y), len(found.whole.truth)) == (n, 10)
     first = pd.Timestamp(1970, 1, 1) + pd.Timedelta(

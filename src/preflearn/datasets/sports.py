@@ -153,9 +153,9 @@ def load_atp(level: str | None = None) -> MatchData:
     """Load men's singles tennis matches of the ATP, 1991 to 2017.
 
     The source lists winners first. Here the first player is the one whose name comes
-    first in alphabetical order, so the order does not depend on the outcome. The time
-    of a match is the first day of its tournament; within a tournament, matches are in
-    the order of the file. Four rows in which both players are the same are left out.
+    first in alphabetical order, so the order does not depend on the outcome. The
+    time of a match is the first day of its tournament; within a tournament, matches are
+    in the order of the file. Four rows in which both players are the same are left out.
     Walkovers (score "W/O") are kept, as in [Maystre2019]_. That paper used the data of
     autumn 2017, 618,934 matches of 20,046 players; the present files have 619,154
     matches until 2017-09-22.

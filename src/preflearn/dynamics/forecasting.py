@@ -135,9 +135,9 @@ def one_step_ahead(
 
     Notes
     -----
-    *Factorized posterior.* For each time, the algorithm makes a pass over the histories
-    of the features that its matches affect. The total time is proportional to the
-    number of matches if histories have a fixed length, and to the number of times
+    *Factorized posterior.* For each time, the algorithm makes a pass over the
+    histories of the features that its matches affect. The total time is proportional to
+    the number of matches if histories have a fixed length, and to the number of times
     multiplied by the number of matches if few players have long histories.
 
     *Joint posterior, Gaussian outcomes.* The forecasts are exact, and all residuals are

@@ -143,9 +143,9 @@ class DynamicComparisons(BaseEstimator):
         match has one pseudo-observation exp(alpha z - beta z²/2) of its score
         difference z = x·s, and the posterior keeps all covariances. It is exact for
         Gaussian outcomes. If no score changes, the time per sweep is proportional to
-        the cube of the number of features. Otherwise it is proportional to the number
-        of matches times the squared size of the state of all features between their
-        first and last match.
+        the cube of the number of features. Otherwise it is proportional to the
+        number of matches times the squared size of the state of all features between
+        their first and last match.
 
     Attributes
     ----------

@@ -56,9 +56,9 @@ class MarginQP(LinearComparison):
 
         minimize u·u   s.t.   beta + |u·d_j| <= -1 (ties),   beta + y_i u·d_i >= 1 (preferences),
 
-    with d = first - second. The dual finds the nearest points of two convex hulls, one
-    of the preferences y_i d_i and one of the ties in both orders; u points from one to
-    the other. Lemma 3.1 converts (u, beta) to weights w that are feasible for the
+    with d = first - second. The dual finds the nearest points of two convex hulls,
+    one of the preferences y_i d_i and one of the ties in both orders; u points from one
+    to the other. Lemma 3.1 converts (u, beta) to weights w that are feasible for the
     linear program of `MarginLP`.
 
     Attributes

@@ -56,9 +56,9 @@ def reduced_graph(scores: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np
 
     The text of the paper allows other interpretations. This one gives all counts of
     Table 1 (199, 656, 767 and 568). A second one gives the same counts: all items of a
-    level are preferred to the maximum of the level below, and the maximum to all items
-    of the level below. It has no pairs within a level, but little of the order of the
-    data follows from it. The first half of these pairs (all items of a level, each
+    level are preferred to the maximum of the level below, and the maximum to all
+    items of the level below. It has no pairs within a level, but little of the order of
+    the data follows from it. The first half of these pairs (all items of a level, each
     with the maximum of the level below) has n - n_1 pairs: 100, 391, 268 and 357.
 
     Examples

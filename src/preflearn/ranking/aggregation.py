@@ -102,11 +102,11 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
     ([Ford1957]_), that is, each part of the items loses to the others at least once. If
     this is not the case (degrees of 0 and 1, items that were never compared), or
     depends on degrees below 1e-9 of the largest, then 1e-9 of the largest degree is
-    added to all p_ij with i != j. With more than 300 items, it is added only to pairs
-    of different strongly connected parts, each of which has a maximum, so that one
-    unbeaten player costs little time. As the added degree tends to 0, the difference
-    between the worths of a and b tends to infinity if a chain of preferences leads from
-    a to b, but none from b to a. The chain then determines the order. Without any
+    added to all p_ij with i != j. With more than 300 items, it is added only to
+    pairs of different strongly connected parts, each of which has a maximum, so that
+    one unbeaten player costs little time. As the added degree tends to 0, the
+    difference between the worths of a and b tends to infinity if a chain of preferences leads
+    from a to b, but none from b to a. The chain then determines the order. Without any
     preference all worths are 0.
 
     If all p_ij + p_ji are equal, the row sums give the same order, independent of the

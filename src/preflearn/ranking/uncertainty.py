@@ -194,9 +194,9 @@ class Uncertain(ABC):
         random_state : int or numpy Generator
             Seed, or source of randomness.
         pairs : Pairs or array-like, optional
-            Pairs, in the form that `fit` accepts, whose differences are ranked instead
-            of the scores of items. For example, pass pairs of several items with the
-            same second item.
+            Pairs, in the form that `fit` accepts, whose differences are ranked
+            instead of the scores of items. For example, pass pairs of several items with
+            the same second item.
 
         Returns
         -------

@@ -82,9 +82,9 @@ class Elo(RatingSystem):
     scale : float
         Rating difference in rating points for which the odds are 10 : 1.
     advantage : float
-        Value of the feature "advantage" of the matches, in rating points or in the unit
-        of the scores. If the column has numbers in this unit, such as handicaps, the
-        value 1 adds them unchanged, as offsets.
+        Value of the feature "advantage" of the matches, in rating points or in the
+        unit of the scores. If the column has numbers in this unit, such as handicaps,
+        the value 1 adds them unchanged, as offsets.
     likelihood : Probit, Logit, OrdinalProbit or OrdinalLogit, optional
         Likelihood of the outcomes, which is also used for the forecasts; its noise is
         the unit of the scores. If it is given, `k`, `initial`, and `scale` are not

@@ -72,9 +72,9 @@ def explorer(
       the items, (knots, items).
     - "path": the reader changes lambda. ``items`` in the plane and their ``pairs``,
       better item first; ``valid`` and ``valid_pairs``; ``gamma`` of the Gaussian
-      kernel; at the knots of a path the decreasing ``lambda`` and the ``coefficients``
-      of lambda f on the items, (knots, items). ``best`` is the lambda with the lowest
-      validation error of the whole path, ``best_error``.
+      kernel; at the knots of a path the decreasing ``lambda`` and the
+      ``coefficients`` of lambda f on the items, (knots, items). ``best`` is the lambda with the
+      lowest validation error of the whole path, ``best_error``.
     - "pursuit": the reader adds functions exp(-``gamma`` (x - c)^2) with centers c at
       items on a line. ``train`` and ``valid`` items, one row (x, query 0 or 1, score)
       each; the values of ``mix``. For each value: the items ``basis`` in the order in
@@ -97,8 +97,9 @@ def explorer(
     - "covariance": the reader conditions a score on results. The ``functions`` of
       chapter 12 by name, each with its ``variance`` and, if it has one,
       ``lengthscale``; the ``boundaries`` of the piecewise constant function; at most 12
-      ``times`` and the results ``y`` there, 1, -1, or 0 for no match. The ends ``span``
-      of the time axis; the function ``chosen`` and the ``time`` that are shown first.
+      ``times`` and the results ``y`` there, 1, -1, or 0 for no match. The ends
+      ``span`` of the time axis; the function ``chosen`` and the ``time`` that are shown
+      first.
     - "league": the reader edits results and compares Elo, which starts at 1200 points,
       with Bradley-Terry. Short names of two to four ``players``; at most 8 ``matches``
       (first, second, y), in order, that connect all players; Elo's ``k`` from 4 to 200.

@@ -63,8 +63,8 @@ class Checked:
 
     @property
     def place(self) -> tuple[int, list[int], list[int], str]:
-        """Place in the paper as a sort key (abstract, sections, all else), with the name
-        of the section."""
+        """Place in the paper as a sort key (abstract, sections, all else), with the
+        name of the section."""
         where = self.claim.where
         section = re.split("[,;]", where)[0]
         order = 2

@@ -80,8 +80,8 @@ class RDraws:
 
 
 class FigureSet(NamedTuple):
-    """Error of the true function on a test set, in percent, and the largest coordinate
-    of all items that were drawn for its norm."""
+    """Error of the true function on a test set, in percent, and the largest
+    coordinate of all items that were drawn for its norm."""
 
     error: float
     largest: float

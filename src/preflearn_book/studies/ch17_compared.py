@@ -401,8 +401,8 @@ def in_words(difference: PairedDifference, better: str = "lower") -> str:
 
 
 def in_columns(difference: PairedDifference, better: str = "lower") -> dict[str, str]:
-    """The difference between two learners, its 95 % interval, and the verdict, as columns
-    of a table.
+    """The difference between two learners, its 95 % interval, and the verdict, as
+    columns of a table.
 
     Parameters
     ----------

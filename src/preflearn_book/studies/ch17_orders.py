@@ -207,9 +207,9 @@ def fit_trees(train: Scored, min_child_samples: int, num_leaves: int) -> Scores:
 def fit_lambdamart(train: Scored, min_child_samples: int, num_leaves: int) -> Scores:
     """LambdaMART of LightGBM, with the sizes of `fit_trees`.
 
-    The cost of swapping two items is the change in discounted cumulative gain. The gain
-    of an item is the rank of its score in its query. All positions count, because the
-    loss gives all pairs the same weight.
+    The cost of swapping two items is the change in discounted cumulative gain. The
+    gain of an item is the rank of its score in its query. All positions count, because
+    the loss gives all pairs the same weight.
     """
     qid = np.zeros(len(train.y), dtype=np.int64)
     if train.qid is not None:

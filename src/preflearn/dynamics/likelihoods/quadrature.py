@@ -137,9 +137,9 @@ def _mode(density, integrand, start, power):
 def _sums(density, integrand, mode, width, sinh, power, least=1e-17):
     """Sums of N(u; mean, variance) p(y | u)^power, and of this times functions of u.
 
-    The integrand is (a, b, y, mean, variance). Sums end if a term is a smaller fraction
-    of the sum than `least`. Values are relative to the mode and the values there, so
-    that nothing overflows and differences keep their digits if the variance is tiny.
+    The integrand is (a, b, y, mean, variance). Sums end if a term is a smaller
+    fraction of the sum than `least`. Values are relative to the mode and the values there,
+    so that nothing overflows and differences keep their digits if the variance is tiny.
     """
     a, b, y, mean, variance = integrand
     low, high, stretch, step = sinh

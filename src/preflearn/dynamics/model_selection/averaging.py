@@ -101,8 +101,9 @@ def average_over_hyperparameters(
     sample_weight, offset : array-like of shape (N,), optional
         Weights and offsets, as in `DynamicComparisons.fit`.
     fixed : iterable of str
-        Names, as in `parameters_of`, of parameters that keep their value. In a product
-        of covariances only the product of the variances is identified: fix all but one.
+        Names, as in `parameters_of`, of parameters that keep their value. In a
+        product of covariances only the product of the variances is identified: fix all but
+        one.
 
     Returns
     -------
