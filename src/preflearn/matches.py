@@ -114,7 +114,7 @@ class Matches:
     Raises
     ------
     ValueError
-        If a shape is wrong, there are no matches, a value is not finite, the arrays of
+        If a shape is wrong, the matches are empty, a value is not finite, the arrays of
         a sparse matrix are inconsistent, a row has no entries, a name is repeated, or a
         time is earlier than the time in the previous row.
 
@@ -210,7 +210,7 @@ class Matches:
         ------
         ValueError
             If a column or a value is missing or has the wrong type, some names are
-            floats and others are not, a player meets themselves, there are no matches,
+            floats and others are not, a player meets themselves, the table is empty,
             a name is "advantage", or the times are not ascending. Row numbers in
             messages start at 0.
 
@@ -823,19 +823,19 @@ def _check_columns(frame: pd.DataFrame, columns: Mapping[str, Any], row: str) ->
     good = isinstance(frame, pd.DataFrame)
     require(good, frame, "frame", f"a DataFrame with one row per {row}")
     available = list(frame)
-    shown = ", ".join(map(str, available[:_MAX_COLUMNS_SHOWN]))
+    listed = ", ".join(map(str, available[:_MAX_COLUMNS_SHOWN]))
     if len(available) > _MAX_COLUMNS_SHOWN:
-        shown += f" and {len(available) - _MAX_COLUMNS_SHOWN} more"
+        listed += f" and {len(available) - _MAX_COLUMNS_SHOWN} more"
     for argument, column in columns.items():
         # True equals the column name 1
         good = isinstance(column, str | int) and not isinstance(column, bool)
-        expected = f"the name of a column; the frame has: {shown}"
+        expected = f"the name of a column; the frame has: {listed}"
         require(good, column, argument, expected)
     absent = {key: name for key, name in columns.items() if name not in available}
     if absent:
         noun = "column" if len(absent) == 1 else "columns"
         names = ", ".join(map(short_repr, absent.values()))
-        text = f"{noun} {names} not found; the frame has: {shown}."
+        text = f"{noun} {names} not found; the frame has: {listed}."
         suggested = _suggest_columns(absent, set(available) - {*columns.values()})
         if suggested:
             text += f" Did you mean {suggested}?"

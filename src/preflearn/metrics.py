@@ -59,7 +59,7 @@ def comparison_loss(
     Raises
     ------
     ValueError
-        If labels are not -1, 0, or 1, lengths differ, there are no pairs, or weights
+        If labels are not -1, 0, or 1, lengths differ, the pairs are empty, or weights
         are negative or all zero.
 
     Examples

@@ -241,7 +241,7 @@ class Pairs:
     ------
     ValueError
         If features are not finite, a row number is out of range, a pair compares an
-        item with itself, or there are no pairs.
+        item with itself, or the pairs are empty.
 
     Notes
     -----

@@ -29,7 +29,7 @@ CELLS = [
     from preflearn import datasets
 
     calls, X = [], np.arange(12.0).reshape(6, 2) ** 2
-    shown = 1
+    total = 1
     """,
     """
     def spread(rows):
@@ -47,7 +47,7 @@ CELLS = [
     check("P1-03", holds=np.allclose(X, X.copy()), evidence="Both sides are one.")
     check("P1-04", holds=X.min() >= 0, value=X.min(), evidence="A perturbed value is {value}.")
     check("P1-05", holds={"as printed": False, "else": sum(twice) < 5}, evidence="Half is typed.")
-    calls.append(shown)
+    calls.append(total)
     """,
     """
     gap = abs(datasets.four_items()[0].items.sum() - 7)

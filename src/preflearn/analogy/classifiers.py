@@ -93,7 +93,7 @@ def _path(problem: Problem, lambda_min: float) -> BinaryPath | RankingPath:
     K, labels, biased = problem
     if biased:
         return trusted_path(K, labels, lambda_min)
-    # above the first breakpoint all weights are 1, so that there is no path to follow
+    # above the first breakpoint all weights are 1, and the path is constant
     first = float((labels * (K @ labels)).max())
     lambda_min = min(lambda_min, max(first, 0.0) * (1 - _ROUNDING))
     return ranksvm_path(_against_null(K), labels, "precomputed", lambda_min=lambda_min)

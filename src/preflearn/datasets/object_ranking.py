@@ -106,7 +106,7 @@ def load_object_ranking(name: str) -> ObjectRanking:
     Raises
     ------
     ValueError
-        If there is no data set of this name.
+        If no data set has this name.
     """
     check_choice(name, "name", OBJECT_RANKINGS)
     file = f"ds_{_STRIKERS.get(name, name)}.csv"

@@ -117,7 +117,7 @@ class Elo(RatingSystem):
     Without a likelihood `predict_proba` uses Davidson's model of ties, with expected
     score E. `nu_` maximizes the likelihood of all outcomes so far, given the ratings
     before each match. The forecasts have three columns; the column of ties is 0 if
-    there were no ties. With a likelihood the forecast is p(y | d), with two columns if
+    no match was a tie. With a likelihood the forecast is p(y | d), with two columns if
     the likelihood has no ties.
 
     Examples

@@ -181,7 +181,7 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
         ------
         ValueError
             If a parameter is out of range, a label is invalid, a match has line-ups
-            instead of players, there are no matches, or `advantage` is not 0 and the
+            instead of players, the matches are empty, or `advantage` is not 0 and the
             matches have no feature "advantage".
 
         Warns

@@ -236,7 +236,7 @@ def load_matches(data: str | Path | UserTable, columns: Columns) -> MatchFile:
     ValueError
         If the file cannot be read, or has too few matches to choose a model.
     OSError
-        If there is no such file.
+        If the file does not exist.
     """
     raw = table_of(data)
     _check_roles(raw, columns, ("first", "second", "time", "outcome"))
@@ -294,7 +294,7 @@ def load_judgements(data: str | Path | UserTable, columns: Columns) -> Judgement
     ValueError
         If the file cannot be read, or has too few judgments.
     OSError
-        If there is no such file.
+        If the file does not exist.
     """
     raw = table_of(data)
     _check_roles(raw, columns, ("first", "second", "outcome"))

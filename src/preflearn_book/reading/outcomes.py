@@ -364,7 +364,7 @@ def _read_single_numbers(
 
 
 def _meanings(low: Column) -> dict[str, int]:
-    """Meanings of words: A and B are sides if there is no H, and T is true next to F."""
+    """Meanings of words: A and B are sides without an H, and T is true next to F."""
     present = set(low.unique())
     meanings = WORDS | _FORFEITS
     if {"b", "h", "d"} & present == {"b"}:

@@ -102,7 +102,7 @@ def grid_values(name: str, text: str, default: Any) -> list[Any]:
     Raises
     ------
     ValueError
-        If there are no values or too many, a value appears twice, or a value has another
+        If values are missing or too many, a value appears twice, or a value has another
         type than the default.
 
     Examples

@@ -187,7 +187,7 @@ class Project:
         Raises
         ------
         ValueError
-            If there is no such chapter; the message lists all chapters.
+            If no chapter has this name; the message lists all chapters.
         """
         wanted = name.removesuffix(".ipynb").rsplit("/", 1)[-1]
         for chapter in self.chapters:

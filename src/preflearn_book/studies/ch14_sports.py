@@ -296,8 +296,8 @@ def forecast_results(
     -------
     ResultForecasts
         One row per test game. With a Poisson likelihood, the points of both teams are
-        forecast. If there are no ties, the probability of equal points is split in half
-        between the teams.
+        forecast. Without ties, the probability of equal points is split in half between
+        the teams.
 
     Examples
     --------

@@ -114,7 +114,7 @@ def fit_glicko(train: Games, deviation: float, c: float) -> Forecast:
 
 
 def fit_trueskill(train: Games, variance: float, dynamics: float) -> Forecast:
-    """TrueSkill. The draw margin is 0 if there are no ties."""
+    """TrueSkill. The draw margin is 0 without ties."""
     margin, advantage = margin_and_advantage(train, "probit")
     trueskill = TrueSkill(
         variance, dynamics, margin=margin * train.ties, advantage=advantage

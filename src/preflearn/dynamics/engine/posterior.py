@@ -201,9 +201,9 @@ def _next_visits(start, known, rank, time):
 def _score_moments(h, between, after, before):
     """Mean and variance of scores at times between visits.
 
-    `between` has, for each time: the next visit; whether there is no earlier visit;
+    `between` has, for each time: the next visit; whether the time is before the first;
     whether there is a later visit; A and Q from the previous visit; and A to the next
-    visit. If there is no earlier visit, Q is the covariance of the state itself. Rows
+    visit. Before the first visit, Q is the covariance of the state itself. Rows
     of `after` and `before` are as `smooth` wrote them: for each row of the matrix, its
     part from the diagonal on, and the entry of the vector.
     """
