@@ -114,8 +114,11 @@ def _one_sided(
 def _sentences(
     one_sided: list[tuple[NDArray[np.int64], bool]], names: Sequence[Any]
 ) -> Iterator[str]:
-    kinds = ((True, "lost", "loss", "upper"), (False, "won", "win", "lower"))
-    for better, verb, result, limit in kinds:
+    kinds = (
+        (True, "better", "lost", "loss", "upper"),
+        (False, "worse", "won", "win", "lower"),
+    )
+    for better, word, verb, result, limit in kinds:
         parts = [part for part, is_better in one_sided if is_better == better]
         single = [names[part[0]] for part in parts if len(part) == 1]
         if single:
@@ -127,7 +130,7 @@ def _sentences(
         for part in [part for part in parts if len(part) > 1][:_MAX_NAMES]:
             yield (
                 f"**{first_few([names[i] for i in part])} never {verb} or tied against the rest**, "
-                f"so the data do not limit how much {'better' if better else 'worse'} they are."
+                f"so the data do not limit how much {word} they are."
             )
 
 
@@ -287,11 +290,13 @@ def doubtful_names_bullet(doubtful: dict[str, str], counts: Any, unit: str) -> s
     pairs = list(doubtful.items())
     listed = _misspellings(doubtful, counts, unit)
     left_out = escape_markdown(pairs[0][0])
+    them = "it"
     if len(pairs) > 1:
         left_out = f"the {len(pairs):,} rarer names"
+        them = "them"
     return (
         f"- **Check first**: {listed}. The report treats these as different names, does not rank "
-        f"{left_out}, and leaves {'them' if len(pairs) > 1 else 'it'} out of this summary.\n"
+        f"{left_out}, and leaves {them} out of this summary.\n"
     )
 
 

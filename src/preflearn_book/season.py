@@ -375,11 +375,14 @@ def unseen_sentence(season: Season, known: Mapping[str, int]) -> str:
     unseen = [name for name in season.names if name not in known]
     if not unseen:
         return ""
-    has = "has" if len(unseen) == 1 else "have"
+    have = "have"
+    scores = "these scores"
+    if len(unseen) == 1:
+        have = "has"
+        scores = "this score"
     return (
-        f"{first_few(unseen)} {has} no result in the file, so the simulation draws "
-        f"{'this score' if len(unseen) == 1 else 'these scores'} from the distribution that the model "
-        f"assumes for all competitors."
+        f"{first_few(unseen)} {have} no result in the file, so the simulation draws {scores} "
+        f"from the distribution that the model assumes for all competitors."
     )
 
 

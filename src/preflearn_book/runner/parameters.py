@@ -273,9 +273,11 @@ def check_range(name: str, value: Any, least: float, most: float) -> None:
         for position, entry in enumerate(value):
             check_range(f"{name}[{position}]", entry, least, most)
         return
-    integers = isinstance(least, int) and isinstance(most, int)
-    kind = int if integers else int | float
-    words = "an integer" if integers else "a number"
+    kind = int | float
+    words = "a number"
+    if isinstance(least, int) and isinstance(most, int):
+        kind = int
+        words = "an integer"
     good = (
         isinstance(value, kind)
         and not isinstance(value, bool)
