@@ -287,7 +287,7 @@ def test_disagreement_is_eq_1(data, ties):
     s, f, q, w = data
     error, total = eq1(s, f, q, w, ties)
     if total == 0:
-        with pytest.raises(ValueError, match=f"no pair is left of {len(s)} items"):
+        with pytest.raises(ValueError, match=f"{len(s)} items.* at least two items"):
             disagreement_error(s, f, q, w, ties=ties)
         return
     assert disagreement_error(s, f, q, w, ties=ties) == pytest.approx(

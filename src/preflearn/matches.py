@@ -244,7 +244,7 @@ class Matches:
         features: list[Hashable] = list(names)
         blocks = [block]
         if advantage is not None:
-            amount = _numbers(_complete(frame, advantage)).astype(np.float64)
+            amount = _check_numeric(_complete(frame, advantage)).astype(np.float64)
             blocks.append(sparse.csr_array(amount[:, None]))
             features.append(ADVANTAGE)
         if check_flag(interactions, "interactions"):
@@ -271,7 +271,7 @@ class Matches:
         }
         if outcome is None:
             return matches
-        y = _numbers(_complete(frame, outcome), "iuf")
+        y = _check_numeric(_complete(frame, outcome), "iuf")
         y = as_outcomes(y, f"column {outcome!r}", outcomes)
         kinds = pd.unique(y)
         matches.columns["outcomes"] = [
@@ -912,7 +912,7 @@ def _read_ranks(frame: pd.DataFrame, column: str, unranked: str) -> Floats:
     name = f"column {column!r}"
     values = pd.Series(frame[column])
     if values.dtype.kind in "biuf":
-        ranks = _numbers(_complete(frame, column), "iuf")
+        ranks = _check_numeric(_complete(frame, column), "iuf")
         return ranks.astype(np.float64)
     texts = values.astype("string").str.strip().str.upper().fillna("").to_numpy(object)
     numbers = np.array(pd.to_numeric(pd.Series(texts), errors="coerce"), float)
@@ -931,9 +931,10 @@ def _read_ranks(frame: pd.DataFrame, column: str, unranked: str) -> Floats:
     return numbers
 
 
-def _numbers(
+def _check_numeric(
     values: pd.Series, kinds: str = "biuf", expected: str = "numbers"
 ) -> NDArray:
+    """Return the finite numbers of a column, whose dtype is of one of the kinds."""
     values = values.infer_objects()
     # nullable types have a NumPy type
     array = values.to_numpy(getattr(values.dtype, "numpy_dtype", None))
@@ -968,7 +969,7 @@ def _numeric_times(times: pd.Series) -> tuple[Floats, bool]:
         raise_if_any(times.isna().to_numpy(), texts.to_numpy(object), name, expected)
     if times.dtype.kind != "M":
         expected = "numbers or dates; pandas.to_datetime converts strings to dates"
-        numbers = _numbers(times, "iuf", expected).astype(np.float64)
+        numbers = _check_numeric(times, "iuf", expected).astype(np.float64)
         arguments = _arguments_for_dates(numbers)
         if arguments is not None:
             text = f"the values of {name} look like dates ({numbers[0]:.0f}) but were read as numbers"
@@ -1081,12 +1082,7 @@ def _players_of_column(
     names = []
     weights = []
     for row, value in enumerate(values):
-        if isinstance(value, Mapping):
-            line_up = list(value.items())
-        elif isinstance(value, list | tuple):
-            line_up = [(name, 1.0) for name in value]
-        else:
-            line_up = [(value, 1.0)]
+        line_up = _line_up_of(value)
         where = f"row {row} of column {column!r}"
         require(len(line_up) > 0, value, f"the line-up in {where}", "at least one name")
         for name, weight in line_up:
@@ -1096,6 +1092,15 @@ def _players_of_column(
             names.append(name)
             weights.append(weight)
     return np.array(rows), pd.Series(names, dtype=object), np.array(weights, float)
+
+
+def _line_up_of(value: Any) -> list[tuple[Any, Any]]:
+    """Names and weights of the players in a cell: a name, a list, or a mapping."""
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if isinstance(value, list | tuple):
+        return [(name, 1.0) for name in value]
+    return [(value, 1.0)]
 
 
 def _opponents(

@@ -19,10 +19,10 @@ from preflearn.core.validation import (
     check_array,
     check_choice,
     check_labels,
-    check_left,
     check_weights,
     raise_if_any,
     require,
+    require_pairs,
 )
 
 __all__ = [
@@ -288,7 +288,7 @@ def disagreement_error(
         wrong = wrong + counts.separated.sum()
         n_pairs = n_pairs + counts.tied.sum()
         condition = " and positive weights"
-    check_left(n_pairs, np.size(scores), condition)
+    require_pairs(n_pairs, np.size(scores), condition)
     return float(wrong / (2 * n_pairs))
 
 
@@ -345,7 +345,7 @@ def ranking_loss(
     """
     counts = count_pairs(rank, predicted, qid, sample_weight, "rank")
     some = counts.strict > 0
-    check_left(
+    require_pairs(
         counts.strict.sum(), np.size(rank), " with different ranks and positive weights"
     )
     return float(np.mean(counts.wrong[some] / counts.strict[some]) / 2)

@@ -24,10 +24,10 @@ from preflearn.core.validation import (
     check_index,
     check_items,
     check_labels,
-    check_left,
     check_query_ids,
     check_selection,
     check_shape,
+    require_pairs,
 )
 
 __all__ = ["DifferenceGram", "Incidence", "Pairs", "as_pairs", "ranks_to_scores"]
@@ -349,7 +349,7 @@ class Pairs:
         condition = ""
         if ties == "drop":
             condition = " with different scores"
-        check_left(len(index), len(scores), condition)
+        require_pairs(len(index), len(scores), condition)
         return cls._trusted(items, index), y
 
     @classmethod

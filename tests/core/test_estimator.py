@@ -17,7 +17,7 @@ from sklearn.model_selection import (
     cross_val_score,
 )
 
-from preflearn.core.estimator import ComparisonEstimator, check_asked
+from preflearn.core.estimator import ComparisonEstimator, check_new_items
 from preflearn.core.validation import check_labels
 from preflearn.metrics import threshold
 from preflearn.pairs import Pairs, as_pairs
@@ -43,7 +43,7 @@ class LeastSquares(ComparisonEstimator):
         return self
 
     def rank_function(self, X):
-        return check_asked(self, X) @ self.coef_
+        return check_new_items(self, X) @ self.coef_
 
 
 def simulated(m=120, n=40, seed=0):

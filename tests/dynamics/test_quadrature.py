@@ -34,7 +34,7 @@ MOMENTS += [(-20, 63.5), (0.3, 4e-3)]
 # moments was once measured as 1e-12.
 TOLERANCE = 1e-10
 
-every_case = pytest.mark.parametrize(("likelihood", "y"), CASES)
+every_case = pytest.mark.parametrize(("likelihood", "y"), CASES, ids=repr)
 both_ways = pytest.mark.parametrize("ep", [True, False])
 
 
@@ -46,6 +46,7 @@ both_ways = pytest.mark.parametrize("ep", [True, False])
         for i, case in enumerate(CASES)
         for more in (0, 3)
     ],
+    ids=repr,
 )
 def test_integrals_equal_high_precision(likelihood, y, mean, variance, ep):
     expected = digits.integrals(likelihood, y, mean, variance, ep)
@@ -59,6 +60,7 @@ def test_integrals_equal_high_precision(likelihood, y, mean, variance, ep):
 @pytest.mark.parametrize(
     ("likelihood", "y"),
     [case for case in CASES if not isinstance(case[0], Poisson | Skellam)],
+    ids=repr,
 )
 def test_expectations_of_wide_and_narrow_distributions(likelihood, y, mean, variance):
     assert_equals_plain_sum(likelihood, y, mean, variance)
@@ -101,7 +103,9 @@ def test_curvature_and_bounds(likelihood, y):
 
 
 @pytest.mark.parametrize(
-    ("likelihood", "y"), [case for case in CASES if not isinstance(case[0], Poisson)]
+    ("likelihood", "y"),
+    [case for case in CASES if not isinstance(case[0], Poisson)],
+    ids=repr,
 )
 @both_ways
 def test_exchanging_the_sides_mirrors(likelihood, y, ep):

@@ -280,7 +280,7 @@ def test_leaving_out_needs_two_queries_with_pairs():
     X, y, qid = task()
     with pytest.raises(ValueError, match="number of queries is 1"):
         RankRLS().fit(X, y).leave_query_out()
-    with pytest.raises(ValueError, match="no pair is left"):
+    with pytest.raises(ValueError, match="at least two items"):
         RankRLS([1.0, 2.0]).fit(X, qid, qid)
 
 

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from preflearn.analogy.gram_products import AnalogyOperator
 from preflearn.analogy.kernel import check_differences
 from preflearn.analogy.low_rank import AllFunctions, low_rank_functions
-from preflearn.core.estimator import check_asked
+from preflearn.core.estimator import check_new_items
 from preflearn.core.validation import (
     Floats,
     as_real,
@@ -273,7 +273,7 @@ class AdditiveAnalogy(BaseEstimator):
         V : array-like of shape (n, d)
             Feature differences of the pairs, first minus second item.
         """
-        V = check_differences(check_asked(self, V, "V"), "V")
+        V = check_differences(check_new_items(self, V, "V"), "V")
         return self._operator.cross(V, self.dual_coef_) + self.bias_
 
     def component(self, k: int, u: ArrayLike) -> Floats:

@@ -18,7 +18,7 @@ from scipy.special import expit
 from preflearn.analogy.classifiers import LOSSES, Problem, out_of_fold, platt, select
 from preflearn.analogy.kernel import Zero, analogy_kernel, blocks, check_differences
 from preflearn.analogy.training import PairwiseLearner, Split, halves
-from preflearn.core.estimator import check_asked
+from preflearn.core.estimator import check_new_items
 from preflearn.core.validation import (
     Floats,
     check_choice,
@@ -213,7 +213,7 @@ class AnKerRank(PairwiseLearner):
         U : array-like of shape (m, d)
             Feature differences in [-1, 1].
         """
-        U = check_differences(check_asked(self, U, "U"))
+        U = check_differences(check_new_items(self, U, "U"))
         if not len(self.support_):
             return np.full(len(U), self.intercept_)
         parts = blocks(U, len(self.support_))
@@ -237,7 +237,7 @@ class AnKerRank(PairwiseLearner):
         require(
             good, self.zero, "zero", "'apart', which orientation='antisymmetric' needs"
         )
-        return generator(self.random_state, fresh=True)
+        return generator(self.random_state, allow_none=True)
 
 
 class _Kernel(NamedTuple):

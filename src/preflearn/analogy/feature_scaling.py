@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import ks_2samp
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from preflearn.core.estimator import check_asked
+from preflearn.core.estimator import check_new_items
 from preflearn.core.validation import Floats, check_choice, check_flag, check_items
 
 _TEST_LEVEL = 0.05
@@ -143,7 +143,7 @@ class DomainScaler(TransformerMixin, BaseEstimator):
         If they are scaled apart, each uses its own statistics. If they are scaled
         jointly, `training` determines the statistics of the training items.
         """
-        Q = check_asked(self, Q, "Q")
+        Q = check_new_items(self, Q, "Q")
         own = self._numbers(self.X_)
         # the query consists of the training items
         if self.decision == "train" or np.array_equal(Q, self.X_):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from preflearn.analogy.kernel import clipped
-from preflearn.core.estimator import check_asked
+from preflearn.core.estimator import check_new_items
 from preflearn.core.validation import Floats, Ids
 from preflearn.pairs import Pairs
 from preflearn.ranking.aggregation import check_degrees, fit_worths
@@ -103,7 +103,7 @@ class PairwiseLearner(RankingLearner):
         return fit_worths(check_degrees(self._degree_matrix(X, "X")))
 
     def _degree_matrix(self, Q: ArrayLike, name: str) -> Floats:
-        Q = clipped(check_asked(self, Q, name), name, 0.0, _UNIT)
+        Q = clipped(check_new_items(self, Q, name), name, 0.0, _UNIT)
         P = np.full((len(Q), len(Q)), 0.5)
         first, second = np.triu_indices(len(Q), 1)
         if len(first):

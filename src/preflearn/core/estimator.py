@@ -89,10 +89,10 @@ class LinearComparison(ComparisonEstimator):
         ValueError
             If the number of features differs from that in `fit`.
         """
-        return check_asked(self, X) @ self.coef_
+        return check_new_items(self, X) @ self.coef_
 
 
-def check_asked(estimator: BaseEstimator, X: ArrayLike, name: str = "X") -> Floats:
+def check_new_items(estimator: BaseEstimator, X: ArrayLike, name: str = "X") -> Floats:
     """Return items (n, p) after checking that they suit a fitted estimator."""
     check_is_fitted(estimator, "n_features_in_")
     keep = (

@@ -126,7 +126,7 @@ class ItemKFold(_Splitter):
     random_state: int | np.random.Generator | np.random.RandomState | None = None
 
     def _scheme(self) -> KFold:
-        rng = legacy_rng(self.random_state, fresh=True)
+        rng = legacy_rng(self.random_state, allow_none=True)
         if check_flag(self.shuffle, "shuffle"):
             return KFold(self.get_n_splits(), shuffle=True, random_state=rng)
         return KFold(self.get_n_splits())

@@ -28,9 +28,8 @@ PerMatch = ArrayLike | None  # one value per match, if any
 
 _MAX = float(np.finfo(np.float64).max)
 LARGEST = 1e100  # sums of products of two larger numbers might overflow
-_MAX_DENSE_ENTRIES = (
-    2**27
-)  # limit for sparse features that are made dense: one gigabyte
+# limit for sparse features that are made dense: one gigabyte
+_MAX_DENSE_ENTRIES = 2**27
 
 
 # ---- Messages
@@ -40,9 +39,8 @@ def short_repr(value: object) -> str:
     """Represent a value in one line of at most 60 characters, for messages."""
     try:
         text = " ".join(repr(value).split())
-    except (
-        Exception
-    ):  # repr may raise any exception, for example for an integer of 5,000 digits
+    except Exception:
+        # repr may raise any exception, for example for an integer of 5,000 digits
         text = f"a {type(value).__name__}"
     if len(text) > 60:
         text = text[:57] + "..."
@@ -140,9 +138,8 @@ def as_floats(values: ArrayLike, name: str) -> Floats:
         if array.ndim == 0:
             expected = "an array of numbers"
         raise_if_any(np.reshape(unreadable, array.shape), array, name, expected)
-    with np.errstate(
-        over="ignore"
-    ):  # an integer of more than 64 bits may become infinite
+    # an integer of more than 64 bits may become infinite
+    with np.errstate(over="ignore"):
         return array.astype(np.float64, copy=False)
 
 
@@ -297,7 +294,7 @@ def check_labels(
     return labels.astype(np.int8, copy=False)
 
 
-def check_kinds(y: NDArray, model: str, ties: bool = True) -> None:
+def check_label_kinds(y: NDArray, model: str, ties: bool = True) -> None:
     """Raise ValueError if the labels lack preferences, or ties if `ties` are needed."""
     if not y.any():
         needed = "at least one preference (label +1 or -1)"
@@ -370,7 +367,7 @@ def query_numbers(qid: ArrayLike | None, n_items: int) -> Ids:
     return np.unique(checked, return_inverse=True)[1]
 
 
-def check_left(n_pairs: float, n_items: int, condition: str) -> None:
+def require_pairs(n_pairs: float, n_items: int, condition: str) -> None:
     """Raise ValueError if there are no pairs of items to compare.
 
     `condition` describes, for the message, which further condition the pairs must meet.
@@ -471,22 +468,22 @@ def check_count(value: object, name: str, least: int) -> int:
 
 
 def generator(
-    source: Any, name: str = "random_state", fresh: bool = False
+    source: Any, name: str = "random_state", allow_none: bool = False
 ) -> np.random.Generator:
-    """Return a numpy Generator for a seed or a Generator; if `fresh`, also for None."""
-    if isinstance(source, np.random.Generator) or (fresh and source is None):
+    """Return a numpy Generator for a seed or a Generator; if `allow_none`, also for None."""
+    if isinstance(source, np.random.Generator) or (allow_none and source is None):
         return np.random.default_rng(source)
     # as_real(True) is NaN
     good = isinstance(source, Integral) and as_real(source) >= 0 and source <= 2**53
     expected = "a seed (an integer from 0 to 2**53) or a numpy Generator"
-    if fresh:
+    if allow_none:
         expected += " or None"
     require(good, source, name, expected)
     return np.random.default_rng(int(source))
 
 
 def legacy_rng(
-    source: Any, name: str = "random_state", fresh: bool = False
+    source: Any, name: str = "random_state", allow_none: bool = False
 ) -> np.random.RandomState:
     """Return a RandomState, which scikit-learn needs, for what `generator` accepts.
 
@@ -494,7 +491,7 @@ def legacy_rng(
     """
     if isinstance(source, np.random.RandomState):
         return source
-    bits = generator(source, name, fresh).bit_generator
+    bits = generator(source, name, allow_none).bit_generator
     if as_real(source) < 2**32:
         return np.random.RandomState(int(source))
     return np.random.RandomState(bits)

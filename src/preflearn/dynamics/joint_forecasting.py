@@ -132,6 +132,8 @@ class _Refits:
         for begin, end in pairwise(cuts):
             sweep = self._sweep(begin, end)
             change = self._fit(sweep, sites[:end], tol)
+            # If the fit that starts from the previous one does not converge (the change
+            # may be NaN), a second fit starts from zeros.
             if not change <= tol and sites.any():
                 change = self._fit(sweep, np.zeros((end, 2)), tol)
             sites[:end] = sweep.sites

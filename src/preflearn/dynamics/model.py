@@ -814,7 +814,7 @@ class DynamicComparisons(BaseEstimator):
         matches = self._prepare(fixtures, unseen)
         known = _check_offset(offset, len(matches))
         n_draws = check_count(n_draws, "n_draws", least=1)
-        rng = generator(random_state, fresh=True)
+        rng = generator(random_state, allow_none=True)
         present = np.flatnonzero(np.bincount(matches.design.indices))
         names = tuple(matches.features[k] for k in present)
         state = self._fitted_posterior().state_of(names)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import null_space
 
 from preflearn.core.estimator import LinearComparison
-from preflearn.core.validation import Floats, check_kinds
+from preflearn.core.validation import Floats, check_label_kinds
 from preflearn.margins.constraints import (
     RANK_TOL,
     OrientedPairs,
@@ -104,7 +104,7 @@ class MarginLP(LinearComparison):
             preferences.
         """
         data = OrientedPairs.validate(pairs, y)
-        check_kinds(data.y, "MarginLP")
+        check_label_kinds(data.y, "MarginLP")
         scales = data.scales()
         ties = data.ties
         solution, working_set = solve_margin_lp(data, scales)

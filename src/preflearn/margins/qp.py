@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from preflearn.core.estimator import LinearComparison
-from preflearn.core.validation import Floats, check_kinds
+from preflearn.core.validation import Floats, check_label_kinds
 from preflearn.margins.constraints import (
     EXACT,
     OrientedPairs,
@@ -110,7 +110,7 @@ class MarginQP(LinearComparison):
             preferences.
         """
         data = OrientedPairs.validate(pairs, y)
-        check_kinds(data.y, "MarginQP")
+        check_label_kinds(data.y, "MarginQP")
         scale = data.scales().max()
         solution, working_set = solve_margin_qp(data, scale)
         direction = solution.coef / scale

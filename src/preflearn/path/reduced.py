@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.core.validation import check_array, check_left, query_numbers
+from preflearn.core.validation import check_array, query_numbers, require_pairs
 
 
 def reduced_graph(scores: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np.int64]:
@@ -84,5 +84,5 @@ def reduced_graph(scores: ArrayLike, qid: ArrayLike | None = None) -> NDArray[np
             index += [(level[0], other) for other in level[1:]]
         if not is_lowest[k]:
             index += [(item, levels[k - 1][0]) for item in level]
-    check_left(len(index), len(scores), " with different scores")
+    require_pairs(len(index), len(scores), " with different scores")
     return np.array(index, dtype=np.int64)

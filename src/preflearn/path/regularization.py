@@ -292,9 +292,8 @@ def step_function(
     sums = np.bincount(which, weights=change, minlength=len(edges))
     counts = count + np.append(0.0, np.cumsum(sums))
     lambdas = np.append(start, -edges)
-    last = np.append(
-        lambdas[1:] < lambdas[:-1], True
-    )  # the last of several steps at the same lambda
+    # the last of several steps at the same lambda
+    last = np.append(lambdas[1:] < lambdas[:-1], True)
     return lambdas[last], counts[last]
 
 

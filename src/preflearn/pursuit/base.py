@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from preflearn.core.estimator import check_asked
+from preflearn.core.estimator import check_new_items
 from preflearn.core.expansion import (
     Expansion,
     Functions,
@@ -92,14 +92,14 @@ class ScoredItemsEstimator(KernelParameters, BaseEstimator):
             Items; with ``kernel="precomputed"`` the values of the N functions of the
             dictionary, shape (n, N).
         """
-        X = check_asked(self, X)
+        X = check_new_items(self, X)
         return self._ranking_function(1.0)(X)
 
     def decision_function(self, pairs: Pairs | ArrayLike) -> Floats:
         """Return r(first) - r(second) for each pair, shape (m,)."""
         pairs = as_pairs(pairs, keep=True)
         return pairs.B.differences(
-            self._relative_scores(check_asked(self, pairs.items))
+            self._relative_scores(check_new_items(self, pairs.items))
         )
 
     def predict(self, pairs: Pairs | ArrayLike) -> NDArray[np.int8]:
@@ -112,7 +112,7 @@ class ScoredItemsEstimator(KernelParameters, BaseEstimator):
         The error is computed over pairs of items of the same query with different
         scores.
         """
-        predicted = self._relative_scores(check_asked(self, X))
+        predicted = self._relative_scores(check_new_items(self, X))
         return 1.0 - disagreement_error(y, predicted, qid, ties="drop")
 
     def _relative_scores(self, X: Floats) -> Floats:

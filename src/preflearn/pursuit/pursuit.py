@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from preflearn.core.estimator import check_asked
+from preflearn.core.estimator import check_new_items
 from preflearn.core.expansion import Functions, functions_of, given_functions
 from preflearn.core.kernels import Kernel
 from preflearn.core.validation import (
@@ -208,7 +208,7 @@ class RankingPursuit(ScoredItemsEstimator):
     def _model_scores(self, X: ArrayLike, model: Step) -> Floats:
         """Return a model's scores of items, up to a constant at mix = 0."""
         functions = self._functions.seen(self._training.form.mix)
-        return functions.expansion(model.basis, model.coef)(check_asked(self, X))
+        return functions.expansion(model.basis, model.coef)(check_new_items(self, X))
 
 
 def searched(

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from preflearn.core.validation import Floats, Ids, check_left, query_numbers
+from preflearn.core.validation import Floats, Ids, query_numbers, require_pairs
 
 
 class QueryForm:
@@ -131,5 +131,5 @@ def form_of(n: int, qid: ArrayLike | None, mix: float) -> QueryForm:
     form = QueryForm(query_numbers(qid, n), mix)
     if mix < 1:
         n_compared = int(np.count_nonzero(form.sizes > 1))
-        check_left(n_compared, n, " (mix=1 and RLS need no pairs)")
+        require_pairs(n_compared, n, " (mix=1 and RLS need no pairs)")
     return form

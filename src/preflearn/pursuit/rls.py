@@ -383,7 +383,7 @@ class SparseRankRLS(ScoredItemsEstimator):
         functions = functions_at_items(self, data.X)
         n_basis = check_count(self.n_basis, "n_basis", 1)
         alpha = check_real(self.alpha, "alpha", "a number of at least 0", 0.0, LARGEST)
-        rng = legacy_rng(self.random_state, fresh=True)
+        rng = legacy_rng(self.random_state, allow_none=True)
         n = data.form.n
         basis = np.sort(rng.choice(n, min(n_basis, n), replace=False))
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from preflearn.core.estimator import check_asked
+from preflearn.core.estimator import check_new_items
 from preflearn.core.expansion import Functions, functions_of
 from preflearn.core.kernels import Kernel
 from preflearn.core.validation import (
@@ -201,7 +201,7 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
 
     def predict_views(self, X: ArrayLike) -> Floats:
         """Return f^(v)(x) of each view, shape (n, M)."""
-        return self._by_view(check_asked(self, X), 1.0)
+        return self._by_view(check_new_items(self, X), 1.0)
 
     def rank_function(self, X: ArrayLike) -> Floats:
         """Return the mean of the views, shape (n,); larger is better."""

@@ -167,7 +167,7 @@ def fit_worths(degrees: Any, warn: bool = False) -> Floats:
         worths = _maximum(degrees + _MIN_DEGREE * ~np.eye(n, dtype=bool))
     else:
         worths = _maximum_of_parts(degrees, part)
-    return merged(worths, _EQUAL_WORTHS)
+    return merge_close(worths, _EQUAL_WORTHS)
 
 
 def _maximum(P: Any) -> Floats:
@@ -278,9 +278,8 @@ def _newton_step(
     off = sparse.csr_array((entries, *structure), shape=(n, n))
     degree = off @ np.ones(n)
     laplacian = LinearOperator((n, n), lambda v: degree * v - off @ v, dtype=np.float64)  # pyright: ignore[reportCallIssue]
-    slope = (
-        slope - slope.mean()
-    )  # the mean is a rounding error outside the range of B'WB
+    # the mean is a rounding error outside the range of B'WB
+    slope = slope - slope.mean()
     step, failed = cg(
         laplacian,
         slope,
@@ -318,7 +317,7 @@ def row_sums(P: ArrayLike) -> Floats:
     [1.25, 0.75, 1.0]
     """
     sums = check_degrees(P).sum(axis=1)
-    return merged(sums, _EQUAL_SUMS * float(sums.max()))
+    return merge_close(sums, _EQUAL_SUMS * float(sums.max()))
 
 
 def copeland(P: ArrayLike) -> Floats:
@@ -365,7 +364,7 @@ def check_degrees(P: Any) -> Any:
     return np.where(np.eye(len(array), dtype=bool), 0.0, array)
 
 
-def merged(worths: Floats, tolerance: float) -> Floats:
+def merge_close(worths: Floats, tolerance: float) -> Floats:
     """Make neighbors in the order equal if they differ by at most the tolerance."""
     order = np.argsort(worths, kind="stable")
     ascending = worths[order]

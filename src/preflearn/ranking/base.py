@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
 
-from preflearn.core.estimator import check_asked
+from preflearn.core.estimator import check_new_items
 from preflearn.core.validation import (
     Floats,
     check_array,
     check_items,
-    check_left,
     check_real,
     query_numbers,
+    require_pairs,
     warn_user,
 )
 
@@ -59,7 +59,7 @@ def check_scored_items(
     if values.dtype.kind in "iu":
         scores = np.unique(values, return_inverse=True)[1].astype(np.float64)
     first = np.unique(query, return_index=True)[1]
-    check_left(
+    require_pairs(
         float(np.count_nonzero(scores != scores[first][query])),
         len(X),
         " with different scores",
@@ -149,4 +149,4 @@ class RankingLearner(ABC, BaseEstimator):
             If Q has another number of features than in `fit`, or values that are not
             finite or above 1e100 in absolute value.
         """
-        return positions(self.rank_function(check_asked(self, Q, "Q")))
+        return positions(self.rank_function(check_new_items(self, Q, "Q")))

@@ -54,11 +54,8 @@ def merge_equal(
         if cluster is not None:
             kind[part] = numbers
     kept = np.flatnonzero(total)
-    pair, label = np.divmod(kept, 3)
-    larger = ((1 + np.sqrt(1 + 8 * pair)) / 2).astype(np.int64)
-    smaller = pair - larger * (larger - 1) // 2
-    index = np.column_stack([smaller, larger])
-    merged = Judgments(Incidence(index, n), (label - 1).astype(np.int8), total[kept])
+    index, labels = _from_kind_numbers(kept)
+    merged = Judgments(Incidence(index, n), labels, total[kept])
     place = np.zeros(n_kinds, dtype=np.int64)
     place[kept] = np.arange(len(kept))
     if cluster is not None:
@@ -72,6 +69,15 @@ def _kind_numbers(index: Ids, y: NDArray[np.int8]) -> Ids:
     larger = np.maximum(first, second)
     pair = larger * (larger - 1) // 2 + np.minimum(first, second)
     return 3 * pair + np.where(first < second, y, -y) + 1
+
+
+def _from_kind_numbers(numbers: Ids) -> tuple[Ids, NDArray[np.int8]]:
+    """Return the items (i, j) with i < j, and the labels: inverse of `_kind_numbers`."""
+    pair, label = np.divmod(numbers, 3)
+    # the largest j with j(j - 1)/2 <= pair
+    larger = ((1 + np.sqrt(1 + 8 * pair)) / 2).astype(np.int64)
+    smaller = pair - larger * (larger - 1) // 2
+    return np.column_stack([smaller, larger]), (label - 1).astype(np.int8)
 
 
 def _judges(

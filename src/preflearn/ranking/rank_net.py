@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from preflearn.core.compilation import njit_inner_sums, njit_sums
-from preflearn.core.estimator import check_asked
+from preflearn.core.estimator import check_new_items
 from preflearn.core.validation import Floats, check_count, generator, require
 from preflearn.pairs import Pairs
 from preflearn.ranking.base import RankingLearner, check_scored_items, check_size
@@ -104,7 +104,7 @@ class RankNet(RankingLearner):
             check_size(getattr(self, name), name, 1e6)
             for name in ("learning_rate", "sigma")
         )
-        rng = generator(self.random_state, fresh=True)
+        rng = generator(self.random_state, allow_none=True)
         pairs, labels = Pairs.from_scores(*check_scored_items(X, y, qid))
         first, second = pairs.index.T
         same = np.array_equal(pairs.items[first], pairs.items[second])
@@ -131,7 +131,7 @@ class RankNet(RankingLearner):
 
     def rank_function(self, X: ArrayLike) -> Floats:
         """Return the outputs f(x) of the network, shape (n,); larger is better."""
-        return _outputs(check_asked(self, X), self.weights_)
+        return _outputs(check_new_items(self, X), self.weights_)
 
 
 def _first_weights(rng: np.random.Generator, p: int, units: int) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from preflearn.core.estimator import check_asked
+from preflearn.core.estimator import check_new_items
 from preflearn.core.validation import Floats, require
 from preflearn.ranking.base import RankingLearner, check_scored_items
 
@@ -99,5 +99,5 @@ class ExpectedRankRegression(RankingLearner):
     def rank_function(self, X: ArrayLike) -> Floats:
         """Return minus the predicted relative positions, shape (n,); larger is better."""
         # a matrix product may have different rounding errors for equal rows
-        terms = check_asked(self, X) * self.coef_
+        terms = check_new_items(self, X) * self.coef_
         return -(terms.sum(axis=1) + self.intercept_)

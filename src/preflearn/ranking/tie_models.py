@@ -53,7 +53,7 @@ from preflearn.core.validation import (
     Floats,
     check_choice,
     check_flag,
-    check_kinds,
+    check_label_kinds,
     check_labels,
     check_number,
     check_scale,
@@ -159,7 +159,7 @@ class TieModel(Uncertain, LinearComparison):
         y = check_labels(as_outcomes(y), len(pairs))
         weights = check_weights(sample_weight, len(pairs))
         check_scale(pairs.items, "items")
-        check_kinds(y[weights > 0], name, ties=False)
+        check_label_kinds(y[weights > 0], name, ties=False)
         given = Judgments(pairs.B, y, weights)
         merged, self._judges = merge_equal(given, cluster)
         self._data = (pairs.items, merged.B, merged.y, merged.weights, alpha)
@@ -258,9 +258,8 @@ class TieModel(Uncertain, LinearComparison):
         size = max(X.shape)
         require(size <= DENSE, size, "the number of items or features", SOME_PAIRS)
         if not sparse.issparse(X):
-            X = (
-                X - X[0]
-            )  # a large offset would leave rounding errors after subtraction of the mean
+            # A large offset would leave rounding errors after subtraction of the mean.
+            X = X - X[0]
             X -= X.mean(axis=0)
         return X, X @ self.coef_
 

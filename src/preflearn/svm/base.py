@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.core.estimator import ComparisonEstimator, check_asked
+from preflearn.core.estimator import ComparisonEstimator, check_new_items
 from preflearn.core.expansion import Expansion, KernelParameters
 from preflearn.core.kernels import Kernel
 from preflearn.core.validation import (
     LARGEST,
     Floats,
     Ids,
-    check_kinds,
+    check_label_kinds,
     check_labels,
     check_real,
     check_weights,
@@ -151,7 +151,7 @@ class Training(NamedTuple):
         y = check_labels(y, len(pairs))
         weights = check_weights(sample_weight, len(pairs))
         ids = np.flatnonzero(weights)
-        check_kinds(y[ids], type(estimator).__name__, ties)
+        check_label_kinds(y[ids], type(estimator).__name__, ties)
         weighted = pairs if len(ids) == len(pairs) else pairs[ids]
         return cls(weighted, y[ids], weights[ids], ids, len(pairs))
 
@@ -185,7 +185,7 @@ class ExpansionRanker(KernelParameters, ComparisonEstimator):
         ValueError
             If X has another number of columns than the training items.
         """
-        X = check_asked(self, X)
+        X = check_new_items(self, X)
         return self._expansion(X)
 
 

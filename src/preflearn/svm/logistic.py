@@ -26,7 +26,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from preflearn.core.estimator import ComparisonEstimator, check_asked
+from preflearn.core.estimator import ComparisonEstimator, check_new_items
 from preflearn.core.kernels import scale_gamma
 from preflearn.core.outcome_losses import Loss
 from preflearn.core.validation import (
@@ -171,7 +171,7 @@ class LogisticCompare(ComparisonEstimator):
         tol = check_number(self, "tol", positive=True)
         n_components = check_count(self.n_components, "n_components", 1)
         check_choice(self.kernel, "kernel", ("linear", "rbf"))
-        rng = legacy_rng(self.random_state, fresh=True)
+        rng = legacy_rng(self.random_state, allow_none=True)
         pairs, y, weights, *_ = Training.validate(self, pairs, y, sample_weight)
         self._fit_features(pairs, n_components, rng)
         features = self._features(pairs.items)
@@ -223,7 +223,7 @@ class LogisticCompare(ComparisonEstimator):
         ValueError
             If the number of features differs from that in `fit`.
         """
-        return self._features(check_asked(self, X)) @ self.weights_ / -self.bias_
+        return self._features(check_new_items(self, X)) @ self.weights_ / -self.bias_
 
     def _fit_features(
         self, pairs: Pairs, n_components: int, rng: np.random.RandomState

@@ -200,12 +200,11 @@ def _data_sets() -> list[dict[str, Any]]:
 def archive(
     chapters: Sequence[Chapter], repository: str = "", solutions: bool = True
 ) -> bytes:
-    """Return a zip file of the notebooks and a README. The first cell of each notebook
-    says how to install the package.
+    """Return a zip file of the notebooks and a README.
 
-
-    Unless `solutions` is true, the notebooks do not contain the solutions of exercises.
-    The same notebooks give the same bytes.
+    The first cell of each notebook says how to install the package. Unless `solutions`
+    is true, the notebooks do not contain the solutions of exercises. The same notebooks
+    give the same bytes.
     """
     first = nbformat.v4.new_markdown_cell(
         filled("installation.md", repository=repository), id="installation"

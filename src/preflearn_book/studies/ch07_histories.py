@@ -142,7 +142,7 @@ def _of_both_players(of_player: Any) -> NDArray[np.bool_]:
 
 
 def forward_splits(
-    n: int, shares: tuple[float, ...]
+    n: int, fractions: tuple[float, ...]
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Split n matches in order of time into a first part and the rest.
 
@@ -151,7 +151,7 @@ def forward_splits(
     Parameters
     ----------
     n : int
-    shares : tuple of float
+    fractions : tuple of float
         Fractions of training matches, each between 0 and 1.
 
     Returns
@@ -164,7 +164,7 @@ def forward_splits(
     >>> [(train.tolist(), rest.tolist()) for train, rest in forward_splits(4, (0.5, 0.75))]
     [([0, 1], [2, 3]), ([0, 1, 2], [3])]
     """
-    cuts = [int(share * n) for share in shares]
+    cuts = [int(fraction * n) for fraction in fractions]
     return [(np.arange(cut), np.arange(cut, n)) for cut in cuts]
 
 

@@ -21,7 +21,7 @@ from preflearn.analogy import Able2Rank, AnKerRank, DomainScaler
 from preflearn.core.validation import Floats, Ids, legacy_rng
 from preflearn.metrics import ranking_loss
 from preflearn.ranking import ExpectedRankRegression, RankingLearner, RankNet
-from preflearn.ranking.aggregation import merged
+from preflearn.ranking.aggregation import merge_close
 from preflearn.svm import SVMRank
 from preflearn_book.studies.ch16_orders import ORDERS
 
@@ -89,7 +89,7 @@ class Task(NamedTuple):
             with warnings.catch_warnings(action="ignore", category=UserWarning):
                 w = learner.fit(self.X, self.y).coef_
             scores = (self.Q * w).sum(axis=1)  # a product may differ for equal rows
-            return merged(scores, _ROUNDING * float(np.ptp(scores)))
+            return merge_close(scores, _ROUNDING * float(np.ptp(scores)))
         return learner.fit(self.X, self.y).rank_function(self.Q)
 
 

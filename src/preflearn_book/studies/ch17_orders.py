@@ -31,7 +31,7 @@ from preflearn.analogy import Able2Rank, AnKerRank
 from preflearn.core.validation import Floats, Ids
 from preflearn.pairs import Pairs
 from preflearn.ranking import RankNet
-from preflearn.ranking.aggregation import check_degrees, fit_worths, merged
+from preflearn.ranking.aggregation import check_degrees, fit_worths, merge_close
 from preflearn_book.studies.ch17_protocol import QUIET_TREES, Learner
 
 # Scores that differ by less, relative to the range or size of a forecast, count as tied.
@@ -97,7 +97,7 @@ def merge_rounded(scores: Floats) -> Floats:
     """
     of_range = _ROUNDING_OF_RANGE * float(np.ptp(scores))
     of_size = _ROUNDING_OF_SIZE * float(np.abs(scores).max())
-    return merged(scores, max(of_range, of_size))
+    return merge_close(scores, max(of_range, of_size))
 
 
 def standardized(fit: Callable[..., Scores]) -> Callable[..., Scores]:

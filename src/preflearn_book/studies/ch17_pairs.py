@@ -34,6 +34,7 @@ from preflearn.svm import SVMCompare
 from preflearn_book.studies.ch17_protocol import QUIET_TREES
 
 _CENTRES = 100  # largest number of items for kernel features
+_TREE_SETTINGS = QUIET_TREES | {"num_leaves": 7, "max_bin": 63, "seed": 0}
 
 Labelled = tuple[Pairs, NDArray]
 Forecast = Callable[[Pairs], NDArray]
@@ -80,9 +81,12 @@ def fit_ranknet(train: Labelled, **options: Any) -> Forecast:
     X = np.vstack([pairs.first, pairs.second])
     queries = np.tile(np.arange(len(y)), 2)
     score = RankNet(**options).fit(X, np.append(y, 0 * y), queries).rank_function
-    return _with_best_threshold(
-        train, lambda asked: score(asked.first) - score(asked.second)
-    )
+    return _with_best_threshold(train, _differences_of(score))
+
+
+def _differences_of(score: Callable[[Floats], Floats]) -> Forecast:
+    """A function from Pairs to their score differences."""
+    return lambda pairs: score(pairs.first) - score(pairs.second)
 
 
 def _with_best_threshold(train: Labelled, differences: Forecast) -> Forecast:
@@ -147,12 +151,9 @@ def fit_kernel_logistic(train: Labelled, C: float, width: float) -> Forecast:
 
 def fit_trees(train: Labelled, min_child_samples: int, n_estimators: int) -> Forecast:
     """Boosted trees with seven leaves on the features of both items and differences."""
-    settings = QUIET_TREES | {
+    settings = _TREE_SETTINGS | {
         "objective": "multiclass",
         "num_class": 3,
-        "num_leaves": 7,
-        "max_bin": 63,
-        "seed": 0,
         "min_data_in_leaf": min_child_samples,
     }
 
@@ -176,11 +177,8 @@ def fit_lambdamart(
     """
     pairs, y = train
     both = np.stack([pairs.first, pairs.second], axis=1)
-    settings = QUIET_TREES | {
+    settings = _TREE_SETTINGS | {
         "objective": "lambdarank",
-        "num_leaves": 7,
-        "max_bin": 63,
-        "seed": 0,
         "min_data_in_leaf": min_child_samples,
     }
     grades = np.stack([y > 0, y < 0], axis=1).astype(int)
@@ -188,9 +186,7 @@ def fit_lambdamart(
         both.reshape(-1, both.shape[2]), grades.ravel(), group=np.full(len(y), 2)
     )
     score: Any = lightgbm.train(settings, data, n_estimators).predict
-    return _with_best_threshold(
-        train, lambda asked: score(asked.first) - score(asked.second)
-    )
+    return _with_best_threshold(train, _differences_of(score))
 
 
 def fit_gaussian_process(train: Labelled, width: float, noise: float) -> Forecast:

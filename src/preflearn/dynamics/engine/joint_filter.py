@@ -139,6 +139,7 @@ class JointFilter:
         self.sizes = np.array([spaces[k].size for k in space_of])
         self._times, self._when = np.unique(rows.time, return_inverse=True)
         self.first, self.last = self._windows()
+        # features without visits have no window to extend
         visited = keep[self.last[keep] >= 0]
         self.last[visited] = len(self._times) - 1
         self._measurements = self._make_measurements()

@@ -45,6 +45,7 @@ from preflearn.core.validation import (
     as_array,
     check_array,
     check_flag,
+    check_real,
     raise_if_any,
     require,
 )
@@ -271,6 +272,28 @@ class Results(Likelihood):
 
     def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
         return ~np.isin(y, self.labels), f"one of {self.labels}"
+
+
+class PointDifferences(Likelihood):
+    """Base class of likelihoods whose outcomes are real point differences.
+
+    A subclass has the field `margin`, which only forecasts use.
+    """
+
+    margin: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        margin = check_real(self.margin, "margin", "a number of at least 0", 0, LARGEST)
+        object.__setattr__(self, "margin", margin)
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether forecasts have ties: only with a positive margin."""
+        return self.margin > 0
+
+    def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
+        return abs(y) > LARGEST, f"a point difference from -{LARGEST:g} to {LARGEST:g}"
 
 
 @njit

@@ -20,13 +20,16 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import erfcx
 from scipy.special import log_ndtr as log_ndtr_of_array
 
 from preflearn.core.compilation import njit_inside
-from preflearn.core.validation import LARGEST, Floats, check_real
-from preflearn.dynamics.likelihoods.likelihood import Likelihood, Results
+from preflearn.core.validation import Floats
+from preflearn.dynamics.likelihoods.likelihood import (
+    Likelihood,
+    PointDifferences,
+    Results,
+)
 from preflearn.dynamics.likelihoods.quadrature import (
     GRID,
     around,
@@ -263,7 +266,7 @@ class OrdinalProbit(Results):
 
 
 @dataclass(frozen=True)
-class Gaussian(Likelihood):
+class Gaussian(PointDifferences):
     """Point differences with normal noise: p(y | d) = N(y; d, variance).
 
     Choose it if the outcome is a difference of many points, as in basketball, without
@@ -298,20 +301,10 @@ class Gaussian(Likelihood):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        margin = check_real(self.margin, "margin", "a number of at least 0", 0, LARGEST)
-        object.__setattr__(self, "margin", margin)
         object.__setattr__(self, "noise", math.sqrt(self.variance))
-
-    @property
-    def has_ties(self) -> bool:
-        """Whether forecasts have ties: only with a positive margin."""
-        return self.margin > 0
 
     def draw(self, d: Floats, rng: np.random.Generator) -> Floats:
         return rng.normal(d, math.sqrt(self.variance))
-
-    def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
-        return abs(y) > LARGEST, f"a point difference from -{LARGEST:g} to {LARGEST:g}"
 
     def _results(self, mean: Floats, variance: Floats) -> Floats:
         deviation = math.sqrt(self.variance)

@@ -30,12 +30,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from preflearn.core.compilation import njit_inside
-from preflearn.core.validation import LARGEST, Floats, check_real, require
-from preflearn.dynamics.likelihoods.likelihood import Likelihood, Results
+from preflearn.core.validation import Floats, require
+from preflearn.dynamics.likelihoods.likelihood import (
+    Likelihood,
+    PointDifferences,
+    Results,
+)
 from preflearn.dynamics.likelihoods.logit import Logit, OrdinalLogit
 from preflearn.dynamics.likelihoods.normal import OrdinalProbit, Probit
 from preflearn.dynamics.likelihoods.quadrature import TINY, around, tilted_from_mean
@@ -328,7 +331,7 @@ class Lapse(Results):
 
 
 @dataclass(frozen=True)
-class StudentT(Likelihood):
+class StudentT(PointDifferences):
     """Point differences with the noise of Student's t distribution.
 
     (y - d) / scale has Student's t density with df degrees of freedom. Choose it for
@@ -377,22 +380,12 @@ class StudentT(Likelihood):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        margin = check_real(self.margin, "margin", "a number of at least 0", 0, LARGEST)
-        object.__setattr__(self, "margin", margin)
         object.__setattr__(self, "noise", self.scale)
-
-    @property
-    def has_ties(self) -> bool:
-        """Whether forecasts have ties: only with a positive margin."""
-        return self.margin > 0
 
     @property
     def parameters(self) -> Floats:
         """Scale and degrees of freedom; the margin is for forecasts only."""
         return np.array([self.scale, self.df])
-
-    def _impossible(self, y: Floats) -> tuple[NDArray[np.bool_], str]:
-        return abs(y) > LARGEST, f"a point difference from -{LARGEST:g} to {LARGEST:g}"
 
     def draw(self, d: Floats, rng: np.random.Generator) -> Floats:
         return d + self.scale * rng.standard_t(self.df, np.shape(d))
