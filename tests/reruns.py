@@ -34,7 +34,12 @@ def rerun(name, folder, **parameters):
     """
     target = folder / "executed.ipynb"
     papermill.execute_notebook(
-        NOTEBOOKS[name], target, parameters, cwd=folder, progress_bar=False
+        NOTEBOOKS[name],
+        target,
+        parameters,
+        cwd=folder,
+        progress_bar=False,
+        iopub_timeout=180,  # a busy computer is not a fault of the notebook
     )
     cells = json.loads(target.read_text("utf-8"))["cells"]
     outputs = [

@@ -146,6 +146,9 @@ def execute(
             "resources": {"metadata": {"path": str(folder)}},
             "execution_timeout": cell_seconds,
             "start_timeout": 180,
+            # On a busy computer the last output of a cell may arrive late. Papermill
+            # waits for 4 seconds by default.
+            "iopub_timeout": 180,
         }
         try:
             # jupyter_core keeps its event loop in a context variable, which threads of
