@@ -148,9 +148,9 @@ def comparison_auc(
 
     because each tie adds a trapezoid (or, at d_j = 0, a part of the closing segment)
     whose mean height is the mean of the term over i. The area is therefore the
-    fraction of preferences with the right predicted direction, times the ordinary AUC of
-    abs(d) for distinguishing these preferences from the ties. It follows that the area
-    is
+    fraction of preferences with the right predicted direction, times the ordinary
+    AUC of abs(d) for distinguishing these preferences from the ties. It follows that
+    the area is
 
     - 1 if and only if all directions are right and abs(d) is larger for each preference
       than for each tie;
@@ -240,9 +240,10 @@ def disagreement_error(
 
     The error is half the sum of W_ij abs(sign(s_i - s_j) - sign(f_i - f_j)) over all
     ordered pairs (i, j), divided by the sum of W_ij. The weight W_ij is 1 for two
-    items of the same query, else 0. In the sum, the absolute value is 2 for an inverted pair and 1 for
-    a pair that is tied in only one of s and f. Without ties in s, the error is 0 for a
-    perfect prediction, 1 for a reversed one, and 1/2 for a random or constant one.
+    items of the same query, else 0. In the sum, the absolute value is 2 for an inverted
+    pair and 1 for a pair that is tied in only one of s and f. Without ties in s, the
+    error is 0 for a perfect prediction, 1 for a reversed one, and 1/2 for a random or
+    constant one.
 
     Parameters
     ----------

@@ -90,8 +90,8 @@ def analogy_kernel(
     -----
     Features are summed in their order, in double precision. s(u) has a rounding
     error of at most 2^-53, so kappa has an error of at most 2^-52, and is exactly 0
-    between differences of different signs, however small they are. The error of the mean is
-    at most (d + 2) 2^-53.
+    between differences of different signs, however small they are. The error of the
+    mean is at most (d + 2) 2^-53.
 
     Memory is that of K and of two copies of the differences. All threads of Numba
     (NUMBA_NUM_THREADS) are used; K does not depend on their number.

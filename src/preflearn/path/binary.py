@@ -131,8 +131,8 @@ class BinaryPath(RegularizationPath):
 
         The loss is the zero-one loss of sign(f), with +1 at f = 0. It is computed for
         all lambda up to the first breakpoint: since F is piecewise linear, the
-        values of lambda at which predictions change can be computed. ``losses[i]`` holds
-        from ``lambdas[i]`` down to ``lambdas[i + 1]``. The chosen lambda is the
+        values of lambda at which predictions change can be computed. ``losses[i]``
+        holds from ``lambdas[i]`` down to ``lambdas[i + 1]``. The chosen lambda is the
         geometric mean of the ends of the widest interval of lowest loss.
 
         Parameters

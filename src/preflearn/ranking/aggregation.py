@@ -105,9 +105,9 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
     added to all p_ij with i != j. With more than 300 items, it is added only to
     pairs of different strongly connected parts, each of which has a maximum, so that
     one unbeaten player costs little time. As the added degree tends to 0, the
-    difference between the worths of a and b tends to infinity if a chain of preferences leads
-    from a to b, but none from b to a. The chain then determines the order. Without any
-    preference all worths are 0.
+    difference between the worths of a and b tends to infinity if a chain of preferences
+    leads from a to b, but none from b to a. The chain then determines the order.
+    Without any preference all worths are 0.
 
     If all p_ij + p_ji are equal, the row sums give the same order, independent of the
     added degree. At the maximum the sum of p_ij over j equals the sum of theta_i /

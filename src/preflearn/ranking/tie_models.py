@@ -119,8 +119,9 @@ class TieModel(Uncertain, LinearComparison):
         ----------
         pairs : Pairs or array-like
             Pairs of items with features, or integers of shape (m, 2), the row
-            numbers of items without features. Each item without features gets a separate
-            score; time and memory are then proportional to the number of pairs.
+            numbers of items without features. Each item without features gets a
+            separate score; time and memory are then proportional to the number of
+            pairs.
         y : array-like of shape (m,)
             Labels: +1 first better, -1 second better, 0 tie.
         sample_weight : array-like of shape (m,), optional

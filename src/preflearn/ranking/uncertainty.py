@@ -195,8 +195,8 @@ class Uncertain(ABC):
             Seed, or source of randomness.
         pairs : Pairs or array-like, optional
             Pairs, in the form that `fit` accepts, whose differences are ranked
-            instead of the scores of items. For example, pass pairs of several items with
-            the same second item.
+            instead of the scores of items. For example, pass pairs of several items
+            with the same second item.
 
         Returns
         -------

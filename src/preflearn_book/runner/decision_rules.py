@@ -162,16 +162,10 @@ class PairedDifference(NamedTuple):
             answers[factor] = answer
         return answers
 
-    @property
-    def digits(self) -> int:
-        """Number of decimals in texts: 3, or 4 if all values are very small."""
-        largest = max(map(abs, [self.mean, *self.interval()]))
-        return 3 if largest >= 0.005 else 4
-
     def to_text(self, *, percentage_points: bool = False) -> str:
         """Return the mean and its 95 % interval, such as "0.012 (0.004 to 0.020)"."""
         values = [self.mean, *self.interval()]
-        digits = self.digits
+        digits = n_decimals(values)
         if percentage_points:
             values = [100 * value for value in values]
             digits = 1
@@ -199,6 +193,11 @@ class PairedDifference(NamedTuple):
 
     def __str__(self) -> str:
         return self.to_text()
+
+
+def n_decimals(values: Iterable[float]) -> int:
+    """Return the number of decimals in a text: 3, or 4 if all values are very small."""
+    return 3 if max(map(abs, values)) >= 0.005 else 4
 
 
 def equivalence_margin(trivial: Iterable[float], best: Iterable[float]) -> float:

@@ -73,8 +73,8 @@ def explorer(
     - "path": the reader changes lambda. ``items`` in the plane and their ``pairs``,
       better item first; ``valid`` and ``valid_pairs``; ``gamma`` of the Gaussian
       kernel; at the knots of a path the decreasing ``lambda`` and the
-      ``coefficients`` of lambda f on the items, (knots, items). ``best`` is the lambda with the
-      lowest validation error of the whole path, ``best_error``.
+      ``coefficients`` of lambda f on the items, (knots, items). ``best`` is the lambda
+      with the lowest validation error of the whole path, ``best_error``.
     - "pursuit": the reader adds functions exp(-``gamma`` (x - c)^2) with centers c at
       items on a line. ``train`` and ``valid`` items, one row (x, query 0 or 1, score)
       each; the values of ``mix``. For each value: the items ``basis`` in the order in

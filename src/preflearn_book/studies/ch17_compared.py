@@ -25,6 +25,7 @@ from preflearn_book.runner.decision_rules import (
     MARGIN_FRACTION,
     PairedDifference,
     compare,
+    n_decimals,
 )
 from preflearn_book.sentences import join_names
 from preflearn_book.studies.ch17_protocol import CONSTANT, RANDOM
@@ -424,7 +425,7 @@ def in_columns(difference: PairedDifference, better: str = "lower") -> dict[str,
     values = [difference.mean, low, high]
     if better == "lower":
         values = [-difference.mean, -high, -low]
-    digits = difference.digits
+    digits = n_decimals(values)
     mean, low, high = (round(value, digits) + 0.0 for value in values)
     interval = f"{low:.{digits}f} to {high:.{digits}f}"
     return {

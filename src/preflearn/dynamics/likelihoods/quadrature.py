@@ -138,8 +138,9 @@ def _sums(density, integrand, mode, width, sinh, power, least=1e-17):
     """Sums of N(u; mean, variance) p(y | u)^power, and of this times functions of u.
 
     The integrand is (a, b, y, mean, variance). Sums end if a term is a smaller
-    fraction of the sum than `least`. Values are relative to the mode and the values there,
-    so that nothing overflows and differences keep their digits if the variance is tiny.
+    fraction of the sum than `least`. Values are relative to the mode and the values
+    there, so that nothing overflows and differences keep their digits if the variance
+    is tiny.
     """
     a, b, y, mean, variance = integrand
     low, high, stretch, step = sinh

@@ -102,8 +102,8 @@ def average_over_hyperparameters(
         Weights and offsets, as in `DynamicComparisons.fit`.
     fixed : iterable of str
         Names, as in `parameters_of`, of parameters that keep their value. In a
-        product of covariances only the product of the variances is identified: fix all but
-        one.
+        product of covariances only the product of the variances is identified: fix all
+        but one.
 
     Returns
     -------

@@ -360,8 +360,9 @@ def gradient_of(fitted: DynamicComparisons, names: list[str]) -> Floats:
 
     The derivative of :math:`\log\tilde Z` by :math:`\lambda_n` and the derivative of
     :math:`\phi` by :math:`\eta_n` are the moments :math:`m_n` of the posterior
-    (means of s and s²). The derivative of :math:`G_n` is :math:`\hat m_n`, the moments
-    of cavity times likelihood. For any changes of :math:`\lambda` and :math:`\eta`,
+    (means of s and s²). The derivative of :math:`G_n` is :math:`\hat m_n`, the
+    moments of cavity times likelihood. For any changes of :math:`\lambda` and
+    :math:`\eta`,
 
     .. math:: dF = \sum_n (\hat m_n - m_n) \cdot (d\eta_n - d\lambda_n)
               + \partial_\theta \log\tilde Z\, d\theta + \sum_n \partial_\theta G_n\, d\theta,
