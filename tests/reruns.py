@@ -1,7 +1,6 @@
 """Run notebooks as a reader does: by papermill, from another folder, with other
 parameters."""
 
-import json
 import os
 import random
 import subprocess
@@ -12,6 +11,8 @@ import papermill
 import yaml
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from papermill.iorw import load_notebook_node
+from papermill.parameterize import parameterize_notebook
 
 from preflearn_book.runner.claims import CLAIM_MIME
 from preflearn_book.runner.outputs import read_executed
@@ -21,6 +22,9 @@ NOTEBOOKS = {path.stem: path for path in sorted((ROOT / "notebooks").glob("*.ipy
 OTHER_VALUES = yaml.safe_load(
     Path(__file__).with_name("other_values.yml").read_text("utf-8")
 )
+# Seconds to wait for the last output of a cell: a busy computer is not a fault of the
+# notebook.
+PATIENCE = 180
 
 
 def rerun(name, folder, **parameters):
@@ -39,11 +43,18 @@ def rerun(name, folder, **parameters):
         parameters,
         cwd=folder,
         progress_bar=False,
-        iopub_timeout=180,  # a busy computer is not a fault of the notebook
+        iopub_timeout=PATIENCE,
     )
-    cells = json.loads(target.read_text("utf-8"))["cells"]
+    return disagreeing_claims(nbformat.read(target, as_version=4))
+
+
+def disagreeing_claims(notebook):
+    """Return the claims of an executed notebook whose verdict differs from the claims
+    list."""
     outputs = [
-        output.get("data", {}) for cell in cells for output in cell.get("outputs", [])
+        output.get("data", {})
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
     ]
     checks = [data[CLAIM_MIME] for data in outputs if CLAIM_MIME in data]
     return [
@@ -51,28 +62,40 @@ def rerun(name, folder, **parameters):
     ]
 
 
-def failures_of_second_run(name, folder, seed):
-    """Run a notebook, then all its code cells in random order; return the cells that
-    fail the second time."""
-    notebook = nbformat.read(NOTEBOOKS[name], as_version=4)
+def run_twice(name, folder, seed):
+    """Run a notebook with another seed, then all its code cells in random order.
+
+    Returns
+    -------
+    disagreeing : list of str
+        The claims whose verdict in the first run differs from the claims list.
+    failures : list of str
+        The cells that fail in the second run.
+    """
+    notebook = load_notebook_node(str(NOTEBOOKS[name]))
+    notebook = parameterize_notebook(notebook, {"seed": seed})
     cells = [
         (number, cell)
         for number, cell in enumerate(notebook.cells)
         if cell.cell_type == "code"
     ]
     client = NotebookClient(
-        notebook, timeout=3600, resources={"metadata": {"path": folder}}
+        notebook,
+        timeout=3600,
+        iopub_timeout=PATIENCE,
+        resources={"metadata": {"path": folder}},
     )
     failures = []
     with client.setup_kernel():
         for number, cell in cells:
             client.execute_cell(cell, number)
+        disagreeing = disagreeing_claims(notebook)
         for number, cell in random.Random(seed).sample(cells, len(cells)):
             try:
                 client.execute_cell(cell, number)
             except CellExecutionError as error:
                 failures.append(f"cell {number}: {error.ename}: {error.evalue}")
-    return failures
+    return disagreeing, failures
 
 
 def datasets_of(name):
