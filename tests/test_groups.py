@@ -8,6 +8,7 @@ from preflearn.dynamics import (
     AveragedComparisons,
     Constant,
     DynamicComparisons,
+    Matern12,
     Probit,
 )
 from preflearn.matches import Matches
@@ -22,6 +23,7 @@ from preflearn_book.groups import (
 
 NAMES = ["Ann", "Bob", "Cy", "Dee", "Eve", "Fay", "Gus"]
 CYCLE = [(0, 1), (1, 2), (2, 0)]
+CONSTANT = Constant(1.0)
 
 
 def sentences(pairs, n, y=None):
@@ -54,7 +56,7 @@ def test_single_players_without_a_loss_or_a_win_are_named():
     assert "Dee" not in sentences([*CYCLE, (3, 0), (1, 4)], 5, [1, 1, 1, 0, 0])
 
 
-def fitted_to(pairs):
+def fitted_to(pairs, covariance=CONSTANT):
     """A model of matches at the times 0, 1, and so on, all won by the first, and the
     average of this model alone."""
     frame = pd.DataFrame(
@@ -62,7 +64,7 @@ def fitted_to(pairs):
     )
     frame["time"] = np.arange(len(frame), dtype=float)
     matches = Matches.from_frame(frame, outcome=None)
-    model = DynamicComparisons(Constant(1.0), Probit(), posterior="joint")
+    model = DynamicComparisons(covariance, Probit(), posterior="joint")
     model.fit(matches, np.ones(len(frame)))
     averaged = AveragedComparisons([model], [1.0])
     return model, averaged
@@ -125,6 +127,21 @@ def test_scores_over_time_end_with_those_of_the_standings():
     mean, std = scores_over_time(averaged, names[:2], names, np.array([0.0, end]))
     np.testing.assert_allclose(mean[-1], table["score"][:2])
     np.testing.assert_allclose(std[-1], table["std"][:2])
+
+
+@pytest.mark.filterwarnings("ignore::preflearn.core.NotIdentifiedWarning")
+def test_scores_over_time_are_relative_to_the_mean_at_each_time():
+    pairs = [*CYCLE, (3, 0), (1, 3)] * 4
+    models = [fitted_to(pairs, Matern12(variance, 5.0))[0] for variance in (0.5, 2.0)]
+    averaged = AveragedComparisons(models, [0.3, 0.7])
+    names = NAMES[:4]
+    times = np.array([0.0, 7.5, 30.0])
+    found = scores_over_time(averaged, names[1:3], names, times)
+    x = (np.eye(4) - 1 / 4)[1:3]
+    for k, time in enumerate(times):
+        mean, covariance = averaged.joint_scores(names, time)
+        expected = x @ mean, np.sqrt(np.diag(x @ covariance @ x.T))
+        np.testing.assert_allclose([found[0][k], found[1][k]], expected)
 
 
 def test_unranked_names_and_doubtful_judges_are_named():

@@ -12,6 +12,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import rankdata
 
+from preflearn.matches import Matches
 from preflearn_book.reading.columns import first_few
 from preflearn_book.reading.labels import escape_markdown
 from preflearn_book.sentences import counted
@@ -210,13 +211,12 @@ def scores_over_time(
     """
     rows = [list(reference).index(player) for player in players]
     center = (np.eye(len(reference)) - 1 / len(reference))[rows]
-    means, stds = [], []
-    for time in times:
-        mean, covariance = model.joint_scores(reference, float(time))
-        means.append(center @ mean)
-        variance = np.einsum("ij,jk,ik->i", center, covariance, center, optimize=True)
-        stds.append(np.sqrt(np.maximum(variance, 0.0)))
-    return np.array(means), np.array(stds)
+    # One pass over the matches answers all times.
+    lineups = np.tile(center, (len(times), 1))
+    repeated = np.repeat(np.asarray(times, dtype=float), len(rows))
+    moments = model.moments(Matches(lineups, repeated, list(reference)))
+    mean, variance = (values.reshape(len(times), len(rows)) for values in moments)
+    return mean, np.sqrt(variance)
 
 
 def without_ranks(
