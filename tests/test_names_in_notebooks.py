@@ -12,9 +12,13 @@ from reruns import NOTEBOOKS
 N_PARAMETER_CELLS = 2
 
 
+# Comprehensions, and lambdas, which are usually called by the cell that has them.
+NAMELESS = {"listcomp", "setcomp", "dictcomp", "genexpr", "lambda"}
+
+
 def uses(table):
-    """The names that a cell assigns without an import, and those that it uses, also
-    inside functions."""
+    """The names that a cell assigns without an import, those that it uses, and those
+    that its named functions take from outside."""
     assigned = {
         symbol.get_name()
         for symbol in table.get_symbols()
@@ -23,31 +27,37 @@ def uses(table):
     used = {
         symbol.get_name() for symbol in table.get_symbols() if symbol.is_referenced()
     }
+    in_functions = set()
     inner = list(table.get_children())
     while inner:
         scope = inner.pop()
         inner.extend(scope.get_children())
-        used |= {
+        from_outside = {
             symbol.get_name() for symbol in scope.get_symbols() if symbol.is_global()
         }
-    return assigned, used
+        used |= from_outside
+        if scope.get_name() not in NAMELESS:
+            in_functions |= from_outside
+    return assigned, used, in_functions
 
 
 def names_with_two_meanings(sources):
-    """Names that more than one cell assigns, and that a cell uses which does not
-    assign them."""
+    """Names that more than one cell assigns, and that are used by a cell which does not
+    assign them, or by a function."""
     assigned_by = defaultdict(set)
     used_by = defaultdict(set)
+    of_functions = set()
     for number, source in enumerate(sources):
-        assigned, used = uses(symtable.symtable(source, "cell", "exec"))
+        assigned, used, in_functions = uses(symtable.symtable(source, "cell", "exec"))
         for name in assigned:
             assigned_by[name].add(number)
         for name in used:
             used_by[name].add(number)
+        of_functions |= in_functions
     return sorted(
         name
         for name, cells in assigned_by.items()
-        if len(cells) > 1 and used_by[name] - cells
+        if len(cells) > 1 and (used_by[name] - cells or name in of_functions)
     )
 
 
@@ -65,3 +75,7 @@ def test_a_second_meaning_is_found():
         ["rows = 1", "def show():\n    print(rows)", "rows = 2"]
     ) == ["rows"]
     assert names_with_two_meanings(["rows = 1; rows", "rows = 2; rows"]) == []
+    # another cell can call the function after `rows` has changed
+    show = "rows = 1\ndef show():\n    return rows"
+    assert names_with_two_meanings([show, "rows = 2"]) == ["rows"]
+    assert names_with_two_meanings(["rows = [1]; [rows for k in rows]"] * 2) == []
