@@ -170,7 +170,7 @@ class DynamicComparisons(BaseEstimator):
     observations_ : ndarray of shape (N, 3)
         Outcome, weight, and offset of each match.
     likelihood_ : Likelihood
-        Likelihood of the fit. Forecasts use it, also if `set_params` has changed
+        Likelihood of the fit. Forecasts use it, even if `set_params` has changed
         `likelihood` since the fit.
     pseudo_observations_ : ndarray of shape (E, 2) or (N, 2)
         alpha and beta of each entry of the design of `matches_`, in its order: the
@@ -869,8 +869,8 @@ class DynamicComparisons(BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one .npz file of numbers and JSON, for `load`.
 
-        The file has the covariance, the likelihood, and the means of the fit, also if
-        `set_params` has changed them since.
+        The file contains the covariance, the likelihood, and the means of the fit, even
+        if `set_params` has changed them since.
 
         Raises
         ------

@@ -388,10 +388,10 @@ def _take_step(pairs, margin_set, g, step):
 
 @njit
 def pairs_near_margin(graph, side, g, lam, reach, rounding):
-    """Return the pairs on the margin, or within this reach of it in terms of f.
+    """Return the pairs on the margin, and those within `reach` of it, measured in f.
 
-    Also return the number of these on the margin, the number of other pairs inside it,
-    and the largest violation of g.
+    Also return how many of these pairs are on the margin, how many other pairs are
+    inside it, and the largest violation of g.
     """
     ids = np.empty(len(side), dtype=np.int32)
     n = 0

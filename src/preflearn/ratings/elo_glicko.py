@@ -238,9 +238,9 @@ class Glicko(RatingSystem):
     last_ : ndarray of shape (n,)
         Time of each player's last match; with periods, the start of its period.
     before_, deviation_before_ : ndarray of shape (N, 2)
-        Ratings and standard deviations of first and second with which each match of the
-        last call of `fit` or `partial_fit` was rated: before the match, or at the
-        start of its period.
+        Ratings and standard deviations of first and second, one row for each match of
+        the last call of `fit` or `partial_fit`. They are those with which the match was
+        rated: before the match or, with rating periods, at the start of its period.
     nu_ : float
         Tie parameter of the forecasts, see Notes.
 

@@ -420,7 +420,7 @@ class _StepTable:
 def costs(rows: Rows, sizes: Ids) -> tuple[float, float]:
     """Sums of D and of D² over all visits, with D the size of the stack.
 
-    They are the numbers that a sweep stores and its operations.
+    The first sum counts the numbers that a sweep stores, the second its operations.
     """
     design = rows.design
     n = len(rows.time)
