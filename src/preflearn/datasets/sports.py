@@ -213,11 +213,11 @@ def load_chess() -> MatchData:
     """Load 1.8 million chess games, 1999 to 2009 ([Venuto2017]_, section 5).
 
     White is the first player. The hashes of these files are not registered, and the
-    package does not download files that it cannot verify: `DatasetUnavailable` says
-    where to find the files, where to put them, and how to record their hashes.
-    `CorruptedFile` is also raised if a recorded file is not the file of the challenge:
-    if an archive cannot be unpacked, or a table lacks a column or has a score other
-    than 0, 0.5, and 1.
+    package does not download files that it cannot verify. The error
+    `DatasetUnavailable` says where to find the files, where to put them, and how to
+    record their hashes. `CorruptedFile` is also raised if a recorded file is not the
+    file of the challenge. This is the case if an archive cannot be unpacked, or a table
+    lacks a column or has a score other than 0, 0.5, and 1.
 
     Returns
     -------
