@@ -38,10 +38,13 @@ class MatchData(NamedTuple):
     ----------
     matches : DataFrame
         One row per match, sorted by time; matches of one day are in the order of the
-        file. The columns are first, second: names (str); time: the day, datetime64[s]
-        without time zone; outcome: +1 first won, 0 draw, -1 second won (int8); and
-        other columns of the source: first_score, second_score (points, int64),
-        advantage (bool: first plays at home or has the first move), surface, ...
+        file. The columns are:
+
+        - first, second: names (str)
+        - time: the day, datetime64[s] without time zone
+        - outcome: +1 first won, 0 draw, -1 second won (int8)
+        - other columns of the source, such as first_score and second_score (points,
+          int64), or advantage (bool: first plays at home or has the first move)
     provenance : tuple of dict
         Sources and licenses of the files.
     """
