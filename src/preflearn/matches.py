@@ -195,8 +195,8 @@ class Matches:
         outcomes : "labels" or "win-loss", optional
             Meaning of the outcomes. "labels": the outcomes are kept. "win-loss": 1,
             1/2, and 0 mean win, tie, and loss of the first, and become 1, 0, and -1.
-            None: the outcomes are read as "win-loss" if they are 1, 1/2, and 0 only,
-            else as "labels", with a warning if another meaning is possible.
+            None: the outcomes are read as "win-loss" if they are only 1, 1/2, and 0,
+            and as "labels" otherwise, with a warning if another meaning is possible.
 
         Returns
         -------

@@ -57,7 +57,8 @@ class ObjectRanking(NamedTuple):
     item_names : tuple of str
         Names of the items.
     points : ndarray of shape (n,) or None
-        Published total that the ranking sorts by (D, B, U, and V); larger is better.
+        Published total by which the items are ranked, only for D, B, U, and V; larger
+        is better.
     name : str
         Name of the data set in the paper.
     provenance : tuple of dict

@@ -517,7 +517,7 @@ class DynamicComparisons(BaseEstimator):
             informed by later matches.
         since : float or date, optional
             Start of the period in which a player must have had a match to be listed.
-            Ranks are among the listed players.
+            Ranks count only the listed players.
 
         Returns
         -------

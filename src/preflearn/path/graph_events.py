@@ -1,7 +1,7 @@
 """The compiled event loop of regularization paths over the pairs of a graph.
 
 See `preflearn.path.ranking` and `preflearn.path.binary` for the problems. The loop
-updates the scores g = lambda f of the n items. An event takes one row of length n for
+updates the scores g = lambda f of the n items. An event needs one row of length n for
 each pair on the margin, however many pairs there are. Pairs that are far from the
 margin are not watched. As long as f differs from its start by less than `reach`, up to
 a constant, no pair that was farther away has reached the margin. When f differs by

@@ -336,7 +336,7 @@ def _quantile_of_sorted(values: NDArray, probability: float) -> NDArray[np.int64
 def quasi_variances(covariance: Floats) -> Floats:
     """Compute quasi-variances from the covariance matrix of scores, shape (n, n).
 
-    Errors are those of the method of the same name.
+    It raises the same errors as the method of the same name.
     """
     n = len(covariance)
     own = np.diag(covariance)

@@ -232,8 +232,8 @@ class JointFilter:
     ) -> tuple[float, Floats, Floats]:
         """Forward pass: log Z~, and mean and covariance of the stack after the last visit.
 
-        The covariance is its lower triangle. The gains, of D numbers per visit, are
-        only needed for a backward pass.
+        Only the lower triangle of the covariance is filled. The gains, of D numbers per
+        visit, are only needed for a backward pass.
         """
         if keep_gains and not self._gains:
             self._gains = [
