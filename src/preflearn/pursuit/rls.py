@@ -98,8 +98,8 @@ class RankRLS(ScoredItemsEstimator):
     rounding error of the trace of R K R' raises ValueError.
 
     With a linear kernel and p < n features, the function is w·x with (X'LX + alpha I) w
-    = X'L s and a = L(s - X w) / alpha. These equations have p
-    unknowns, and so have the equations without one query.
+    = X'L s and a = L(s - X w) / alpha. These equations have p unknowns. The equations
+    without one query have p unknowns, too.
 
     Examples
     --------
