@@ -114,9 +114,9 @@ class Matches:
     Raises
     ------
     ValueError
-        If a shape is wrong, the matches are empty, a value is not finite, the arrays of
-        a sparse matrix are inconsistent, a row has no entries, a name is repeated, or a
-        time is earlier than the time in the previous row.
+        If a shape is wrong, the matches are empty, or a value is not finite. If the
+        arrays of a sparse matrix are inconsistent, or a row has no entries. If a name
+        is repeated, or a time is earlier than the time in the previous row.
 
     Examples
     --------
@@ -190,13 +190,13 @@ class Matches:
             (section 4.2.2).
         interactions : bool
             Whether to add a feature (a, b), a < b, for each two opponents that meet: +1
-            if a is first, -1 if b is first, the s_ij of section 4.2.3 in d = s_i - s_j
-            + s_ij. Not available for line-ups.
+            if a is first, -1 if b is first. Its score is the s_ij of section 4.2.3 in d
+            = s_i - s_j + s_ij. Not available for line-ups.
         outcomes : "labels" or "win-loss", optional
             Meaning of the outcomes. "labels": the outcomes are kept. "win-loss": 1,
             1/2, and 0 mean win, tie, and loss of the first, and become 1, 0, and -1.
-            None: the outcomes are read as "win-loss" if they are 1, 1/2, and 0 only,
-            else as "labels", with a warning if another meaning is possible.
+            None: the outcomes are read as "win-loss" if they are only 1, 1/2, and 0,
+            and as "labels" otherwise, with a warning if another meaning is possible.
 
         Returns
         -------
@@ -209,10 +209,10 @@ class Matches:
         Raises
         ------
         ValueError
-            If a column or a value is missing or has the wrong type, some names are
-            floats and others are not, a player meets themselves, the table is empty,
-            a name is "advantage", or the times are not ascending. Row numbers in
-            messages start at 0.
+            If a column or a value is missing or has the wrong type, the table is empty,
+            or the times are not ascending. If some names are floats and others are not,
+            a name is "advantage", or a player meets themselves. Row numbers in messages
+            start at 0.
 
         Warns
         -----
@@ -330,9 +330,9 @@ class Matches:
         Raises
         ------
         ValueError
-            If a column or a value is missing or has the wrong type, a player has no
-            rank and `unranked` is "raise", a player occurs twice in an event, an event
-            has two times, or no event has two different ranks.
+            If a column or a value is missing or has the wrong type. If a player has no
+            rank and `unranked` is "raise", or occurs twice in an event. If an event has
+            two times, or no event has two different ranks.
 
         Notes
         -----

@@ -477,9 +477,10 @@ class Pairs:
 def ranks_to_scores(rank: ArrayLike, qid: ArrayLike | None = None) -> Floats:
     """Convert ranks (1 is best) to scores (larger is better).
 
-    The scores are minus the ranks. The `fit` of all learners from items takes scores,
-    which are larger for better items. If you have ranks, pass `ranks_to_scores(rank)`.
-    Equal ranks become equal scores, and gaps between ranks are kept.
+    The scores are minus the ranks. The method `fit` of all learners from items takes
+    scores, which are larger for better items. If you have ranks, pass
+    `ranks_to_scores(rank)`. Equal ranks become equal scores, and gaps between ranks are
+    kept.
 
     Parameters
     ----------

@@ -130,7 +130,7 @@ def leading_sentence(
         return f"**The data cannot tell the {n:,} {whom} apart**: each of them may be the best."
     if len(candidates) == 1:
         return (
-            f"**{best} probably leads** the {n:,} {whom}. The 95 % interval of this rank is "
+            f"**{best} probably leads** the {n:,} {whom}. The 95 % interval of the leader's rank is "
             f"1 to {worst_rank:.0f}."
         )
     uncertain = f"**It is uncertain which is best** of the {n:,} {whom}: "

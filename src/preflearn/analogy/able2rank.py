@@ -33,7 +33,7 @@ class Able2Rank(PairwiseLearner):
 
     The method is described in section 3.2 of [AhmadiFahandar2019]_. A training
     preference z > z' supports x_i > x_j to the degree v(z, z', x_i, x_j), and x_j > x_i
-    to the degree v(z, z', x_j, x_i), where v is eq. 5, averaged over features
+    to the degree v(z, z', x_j, x_i). Here v is eq. 5, averaged over features
     (`analogy_kernel` of degree 1). Each training pair votes for the direction of its
     larger degree. The k pairs with the largest degrees count, as in the authors' public
     code. p_ij is the fraction of votes for x_i > x_j, and the items are ordered by the

@@ -163,9 +163,9 @@ class AnKerRank(PairwiseLearner):
         Raises
         ------
         ValueError
-            If parameters are not valid; if features are outside [0, 1]; if no pair is
-            left, or only one pair with orientation="coin", which gives only one class;
-            or if there are too few pairs for cross-validation.
+            If parameters are not valid, or features are outside [0, 1]. If no pair is
+            left, or only one pair with orientation="coin", which gives only one class.
+            If there are too few pairs for cross-validation.
         """
         rng = self._check_parameters()
         kernel = _Kernel(self.degree, self.zero, self.orientation == "antisymmetric")

@@ -116,7 +116,8 @@ class AnalogyOperator:
         Raises
         ------
         ValueError
-            If differences are not valid for `analogy_kernel`, or as in `times`.
+            If differences are not valid for `analogy_kernel`, or v is not valid for
+            `times`.
         """
         n = self.shape[0]
         d = len(self.features)

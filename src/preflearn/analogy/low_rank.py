@@ -35,7 +35,7 @@ def low_rank_functions(U: Floats) -> AllFunctions | CoarseFunctions:
 
 
 class AllFunctions:
-    """All functions of a kernel, given by K, with or without a constant."""
+    """The full function space of a kernel matrix K, with an optional constant."""
 
     def __init__(self, K: Floats, biased: bool = True) -> None:
         self.gram = DenseGram(K)

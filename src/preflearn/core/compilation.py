@@ -119,7 +119,7 @@ def pointer(function: Callable[..., Any], signature: str) -> Any:
     """Compile a function, cached as by `njit`, as an argument for compiled loops.
 
     A loop that takes such pointers is compiled once for all functions of one signature.
-    Without compilation it is the function itself.
+    If compilation is disabled, the result is the function itself.
     """
     if config.DISABLE_JIT:  # pyright: ignore[reportAttributeAccessIssue]
         return function

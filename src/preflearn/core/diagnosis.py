@@ -71,12 +71,12 @@ def diagnose(pairs: Any, y: ArrayLike | None = None) -> Diagnosis:
     Here a tie counts as half a win for each item.
 
     Models with a tie parameter (`Davidson`, `OrdinalComparison`) have a second
-    condition. Their scores are also infinite if there are scores with two properties:
-    the items of each preference are at least one unit apart in the right order, and the
-    items of each tie are at most one unit apart. The scores and the tie parameter then
-    grow without bound. Without features, such scores exist if and only if there is no
-    cycle of comparisons in which all preferences have the direction of the cycle and
-    outnumber the ties.
+    condition. Their scores are also infinite if there are scores with two properties.
+    First, the items of each preference are at least one unit apart in the right order.
+    Second, the items of each tie are at most one unit apart. These scores and the tie
+    parameter then grow without bound. Without features, such scores exist if and only
+    if there is no cycle of comparisons in which all preferences have the direction of
+    the cycle and outnumber the ties.
 
     Parameters
     ----------

@@ -149,7 +149,7 @@ def functions_of(
 
 
 def given_functions(size: int) -> Functions:
-    """Return functions whose values at some items are given, as columns."""
+    """Return functions that are given by columns of their values at some items."""
     return Functions("precomputed", _picked, _picked, np.arange(size))
 
 

@@ -57,7 +57,8 @@ class ObjectRanking(NamedTuple):
     item_names : tuple of str
         Names of the items.
     points : ndarray of shape (n,) or None
-        Published total that the ranking sorts by (D, B, U, and V); larger is better.
+        Published total by which the items are ranked, only for D, B, U, and V; larger
+        is better.
     name : str
         Name of the data set in the paper.
     provenance : tuple of dict
@@ -76,11 +77,18 @@ class ObjectRanking(NamedTuple):
 def load_object_ranking(name: str) -> ObjectRanking:
     """Load a ranking of Table 1 of [AhmadiFahandar2019]_: items with features.
 
-    The rankings are decathlon results (D1 to D4; times in seconds, distances and
-    heights in meters, 0 for no valid attempt), final tables of the Bundesliga (B1, B2),
-    strikers (F1, F2), teams of football world cups (G1 to G3), hotels (H1, H2),
-    universities (U1, U2; most features are ranks, smaller is better), and volleyball
-    teams (V1, V2). The paper's B3 is not public.
+    The rankings are:
+
+    - D1 to D4: decathlon results; times are in seconds, distances and heights in
+      meters, and 0 means that no attempt was valid
+    - B1, B2: final tables of the Bundesliga
+    - F1, F2: strikers
+    - G1 to G3: teams of football world cups
+    - H1, H2: hotels
+    - U1, U2: universities; most features are ranks, where smaller is better
+    - V1, V2: volleyball teams
+
+    The paper's B3 is not public.
 
     The paper states how many features each data set has, but not which. This loader
     leaves out text, identifiers, columns that are constant by design (matches played in
@@ -89,10 +97,10 @@ def load_object_ranking(name: str) -> ObjectRanking:
     anyway. With league points, an analogy-based learner comes close to the paper's
     loss of 0.031 for B1 to B2; without them its loss is above 0.07.
 
-    For G, eight features remain; the paper has seven. Own goals, which are goals for
-    minus goals scored, are left out. The paper's losses of expected rank regression do
-    not show which seven features it uses: other sets of seven features give the same
-    losses.
+    For G, eight features remain; the paper has seven. Own goals are left out, because
+    they are the difference of two other features. The paper's losses of expected rank
+    regression do not show which seven features it uses: other sets of seven features
+    give the same losses.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Register of public data files, their locations, and their verification.
 
 The register, ``data/registry.csv``, has the address of each public data file, its size,
-its hash, its license, and the date at which its address was last known to work. A file
+its hash, its license, and the date on which its address was last known to work. A file
 is searched in the folder that ``PREFLEARN_DATA`` names (a mirror,
 ``<dataset>/<file>``), then in the user's cache. Its SHA-256 is compared with the
 register before it is parsed.
@@ -10,9 +10,9 @@ Files from public repositories have a second address, which follows from their h
 Software Heritage archives public repositories and serves each file by its SHA-256.
 
 The register has no hash of the chess files. If you trust your copy of such a file, put
-it into the mirror or the cache and record its hash there, in a file ``SHA256SUMS`` in
-the same folder, with the command ``sha256sum FILE >> SHA256SUMS``. From then on the
-file is compared with this hash.
+it into the mirror or the cache. Then record its hash in a file ``SHA256SUMS`` in the
+same folder, with the command ``sha256sum FILE >> SHA256SUMS``. From then on the file is
+compared with this hash.
 """
 
 import csv

@@ -38,10 +38,13 @@ class MatchData(NamedTuple):
     ----------
     matches : DataFrame
         One row per match, sorted by time; matches of one day are in the order of the
-        file. The columns are first, second: names (str); time: the day, datetime64[s]
-        without time zone; outcome: +1 first won, 0 draw, -1 second won (int8); and
-        other columns of the source: first_score, second_score (points, int64),
-        advantage (bool: first plays at home or has the first move), surface, ...
+        file. The columns are:
+
+        - first, second: names (str)
+        - time: the day, datetime64[s] without time zone
+        - outcome: +1 first won, 0 draw, -1 second won (int8)
+        - other columns of the source, such as first_score and second_score (points,
+          int64), or advantage (bool: first plays at home or has the first move)
     provenance : tuple of dict
         Sources and licenses of the files.
     """
@@ -213,11 +216,11 @@ def load_chess() -> MatchData:
     """Load 1.8 million chess games, 1999 to 2009 ([Venuto2017]_, section 5).
 
     White is the first player. The hashes of these files are not registered, and the
-    package does not download files that it cannot verify: `DatasetUnavailable` says
-    where to find the files, where to put them, and how to record their hashes.
-    `CorruptedFile` is also raised if a recorded file is not the file of the challenge:
-    if an archive cannot be unpacked, or a table lacks a column or has a score other
-    than 0, 0.5, and 1.
+    package does not download files that it cannot verify. The error
+    `DatasetUnavailable` says where to find the files, where to put them, and how to
+    record their hashes. `CorruptedFile` is also raised if a recorded file is not the
+    file of the challenge. This is the case if an archive cannot be unpacked, or a table
+    lacks a column or has a score other than 0, 0.5, and 1.
 
     Returns
     -------

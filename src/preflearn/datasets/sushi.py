@@ -72,7 +72,7 @@ def load_sushi() -> SushiData:
     Since popular sushi have small numbers, such a pair consists of the least popular
     sushi with one rating and the most popular sushi with the next lower rating. The
     paper does not state its order; its test errors agree with the order from the worst
-    (chapter 04). Within a pair the sushi with the smaller number is the first.
+    (chapter 5). Within a pair the sushi with the smaller number is the first.
 
     According to the file's description, 4 is the most preferred step. The users'
     answers show that 0 is. Each user also ranked the same ten sushi, and 98 percent of

@@ -76,9 +76,10 @@ class OneStepAhead(NamedTuple):
         converge. The residual is the change of one sweep, not the distance to a new
         fit. In tests with few players who meet often, or with many matches on one date,
         the distance was up to twenty times the residual (0.39 standard deviations at
-        tol=0.02), or 0.04 in probability. Repeat the forecast with a tenth of the tol
-        to check this. With posterior="joint" and log-concave likelihoods, the distance
-        was up to 0.13 standard deviations at tol=0.02, or 0.006 in probability.
+        tol=0.02), or 0.04 in probability. To check this, repeat the forecast with a
+        tenth of the `tol`. With posterior="joint" and log-concave likelihoods, the
+        distance was up to 0.13 standard deviations at tol=0.02, or 0.006 in
+        probability.
     """
 
     probabilities: Floats
@@ -147,10 +148,11 @@ def one_step_ahead(
 
     *Joint posterior, other likelihoods.* The model is fitted again at each time, from
     the fit of the previous time, until the residual is at most `tol`. For a small
-    `tol`, the forecasts are those of a new fit at each time. A time takes two to three
-    sweeps over the matches so far with tol=0.02, and about seven with 1e-6;
-    `DynamicComparisons` states the time of a sweep. The total time is therefore at most
-    proportional to the number of times multiplied by the number of matches.
+    `tol`, the forecasts are those of a new fit at each time. Each time takes two to
+    three sweeps over the matches so far with tol=0.02, and about seven with 1e-6; the
+    documentation of `DynamicComparisons` states the time of a sweep. The total time is
+    therefore at most proportional to the number of times multiplied by the number of
+    matches.
 
     References
     ----------

@@ -5,14 +5,14 @@ For each time t, the forecast of z = x·s(t) is its posterior given all matches 
 *Gaussian outcomes.* If the noise has variance a, the pseudo-observation of a match is
 alpha = y/a, beta = 1/a, for all outcomes of other matches (`engine.joint`). Therefore
 the posterior is the prior times fixed factors, and the forecast of z is the prediction
-of a Kalman filter over all features. At each time, the filter first visits all rows
-without pseudo-observations, which predicts their z, and then again with
+of a Kalman filter over all features. At each time, the filter visits all rows twice:
+first without pseudo-observations, which predicts their z, and then with
 pseudo-observations. One pass gives all forecasts exactly.
 
 *Other likelihoods.* The pseudo-observations of earlier matches change with each new
 match. The model is fitted again at each time, from the pseudo-observations of the
-previous time. The matches to forecast have weight 0 in this fit: they are only visits of
-the smoother.
+previous time. The matches to forecast have weight 0 in this fit: the smoother visits
+them, but they do not change the fit.
 """
 
 from __future__ import annotations

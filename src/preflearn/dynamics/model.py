@@ -170,7 +170,7 @@ class DynamicComparisons(BaseEstimator):
     observations_ : ndarray of shape (N, 3)
         Outcome, weight, and offset of each match.
     likelihood_ : Likelihood
-        Likelihood of the fit. Forecasts use it, also if `set_params` has changed
+        Likelihood of the fit. Forecasts use it, even if `set_params` has changed
         `likelihood` since the fit.
     pseudo_observations_ : ndarray of shape (E, 2) or (N, 2)
         alpha and beta of each entry of the design of `matches_`, in its order: the
@@ -240,11 +240,11 @@ class DynamicComparisons(BaseEstimator):
         ------
         ValueError
             If a parameter is out of range, a feature has no covariance, there are no
-            matches, or the likelihood does not allow an outcome; if EP has a weight
-            between 0 and 1 and the likelihood has no integral for it; if the prior
-            standard deviation of an entry of the design times its score exceeds 1e7
-            times that of the noise (1e4 with posterior="joint"), the limit of
-            floating-point accuracy; if races have weights other than 0 and 1, or
+            matches, or the likelihood does not allow an outcome. If EP has a weight
+            between 0 and 1 and the likelihood has no integral for it. If scores are too
+            uncertain for floating-point accuracy: the prior standard deviation of a
+            score, times its entry of the design, exceeds 1e7 times that of the noise
+            (1e4 with posterior="joint"). If races have weights other than 0 and 1, or
             method="kl". With posterior="joint", also if the state of all features has
             more than 5,000 numbers or, when scores change, if a sweep would keep more
             than 2.5e8 numbers or take more than 2e11 operations.
@@ -261,8 +261,8 @@ class DynamicComparisons(BaseEstimator):
             player.
         OutcomeWarning
             If outcomes are only 1 and 0, or only 1, 1/2, and 0, and the DataFrame of
-            the matches had other outcomes; or if the likelihood expects more than ten
-            ties between equal players and there are none.
+            the matches had other outcomes. If the likelihood expects more than ten ties
+            between equal players and there are none.
         NotIdentifiedWarning
             If two groups of players never meet and each has at least an eighth of the
             players; `diagnose` lists all groups.
@@ -294,10 +294,11 @@ class DynamicComparisons(BaseEstimator):
 
         Parameters, return value, and errors are those of `fit`. The matches may have
         new features and a different column order. The method also raises ValueError if
-        the first new match is earlier than the last known one, if an event of races has
-        the name of an earlier event, or if only one of the two sets of times was read
-        from dates. Parameters that `set_params` has changed since the fit apply to all
-        matches, as in a new fit. Only `posterior` must be the same as in the fit.
+        the first new match is earlier than the last known one, or an event of races has
+        the name of an earlier event. Either both sets of times must have been read from
+        dates, or neither. Parameters that `set_params` has changed since the fit apply
+        to all matches, as in a new fit. Only `posterior` must be the same as in the
+        fit.
         """
         check_is_fitted(self, "matches_")
         observations = check_problem(self, matches, y, sample_weight, offset)
@@ -516,7 +517,7 @@ class DynamicComparisons(BaseEstimator):
             informed by later matches.
         since : float or date, optional
             Start of the period in which a player must have had a match to be listed.
-            Ranks are among the listed players.
+            Ranks count only the listed players.
 
         Returns
         -------
@@ -869,8 +870,8 @@ class DynamicComparisons(BaseEstimator):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one .npz file of numbers and JSON, for `load`.
 
-        The file has the covariance, the likelihood, and the means of the fit, also if
-        `set_params` has changed them since.
+        The file contains the covariance, the likelihood, and the means of the fit, even
+        if `set_params` has changed them since.
 
         Raises
         ------

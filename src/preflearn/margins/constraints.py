@@ -110,7 +110,7 @@ def warn_about_residual(name: str, residual: float) -> None:
 
 
 def extremes(values: Floats, ties: NDArray[np.bool_]) -> tuple[float, float]:
-    """Return s and t: the minimum over preferences, the maximum of abs over ties.
+    """Return s, the minimum over preferences, and t, the largest magnitude over ties.
 
     Without ties t is 0.
     """

@@ -316,7 +316,7 @@ def svm_path(K: ArrayLike, y: ArrayLike, *, lambda_min: float = 0.0) -> BinaryPa
     ------
     ValueError
         If K is not square, finite, and symmetric, or has an eigenvalue below -1e-8 of
-        its 1-norm; if y has labels other than -1 and 1, or only one of them; or if
+        its 1-norm. If y has labels other than -1 and 1, or only one of them. If
         lambda_min is negative.
     ArithmeticError
         If rounding errors prevent the next step; pass a larger lambda_min.

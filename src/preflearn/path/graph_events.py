@@ -1,7 +1,7 @@
 """The compiled event loop of regularization paths over the pairs of a graph.
 
 See `preflearn.path.ranking` and `preflearn.path.binary` for the problems. The loop
-updates the scores g = lambda f of the n items. An event takes one row of length n for
+updates the scores g = lambda f of the n items. An event needs one row of length n for
 each pair on the margin, however many pairs there are. Pairs that are far from the
 margin are not watched. As long as f differs from its start by less than `reach`, up to
 a constant, no pair that was farther away has reached the margin. When f differs by
@@ -388,10 +388,10 @@ def _take_step(pairs, margin_set, g, step):
 
 @njit
 def pairs_near_margin(graph, side, g, lam, reach, rounding):
-    """Return the pairs on the margin, or within this reach of it in terms of f.
+    """Return the pairs on the margin, and those within `reach` of it, measured in f.
 
-    Also return the number of these on the margin, the number of other pairs inside it,
-    and the largest violation of g.
+    Also return how many of these pairs are on the margin, how many other pairs are
+    inside it, and the largest violation of g.
     """
     ids = np.empty(len(side), dtype=np.int32)
     n = 0

@@ -55,7 +55,7 @@ class RegularizationPath(ABC):
     breakpoints : ndarray of shape (k,)
         Decreasing values of lambda between which alpha is linear. Above the first one
         alpha is constant; the array is empty if alpha is constant for all lambda.
-        Between breakpoints lambda f is linear too, with one exception: if no weight is
+        Between breakpoints lambda f is linear too, with one exception. If no weight is
         inside (0, 1), the bias of `svm_path` is the midpoint of an interval, and its
         slope changes where another point begins to bound the interval. These values of
         lambda are not breakpoints, and may be above the first breakpoint.

@@ -98,8 +98,8 @@ class RankRLS(ScoredItemsEstimator):
     rounding error of the trace of R K R' raises ValueError.
 
     With a linear kernel and p < n features, the function is w·x with (X'LX + alpha I) w
-    = X'L s and a = L(s - X w) / alpha. These equations have p
-    unknowns, and so have the equations without one query.
+    = X'L s and a = L(s - X w) / alpha. These equations have p unknowns. The equations
+    without one query have p unknowns, too.
 
     Examples
     --------
@@ -135,9 +135,9 @@ class RankRLS(ScoredItemsEstimator):
         NotPositiveSemidefiniteError
             If the kernel is not positive semi-definite on the items.
         ValueError
-            If parameters, shapes, or values are not valid; if squares of values would
-            over- or underflow, or alpha would be lost in rounding; if there are several
-            alphas and only one query; or if no two items are compared, except in `RLS`.
+            If parameters, shapes, or values are not valid. If squares of values would
+            over- or underflow, or alpha would be lost in rounding. If there are several
+            alphas and only one query. If no two items are compared, except in `RLS`.
         """
         data = check_training_data(X, y, qid, self._mix, self.kernel)
         functions = functions_at_items(self, data.X)

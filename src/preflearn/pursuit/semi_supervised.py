@@ -167,9 +167,9 @@ class SemiSupervisedRankingPursuit(ScoredItemsEstimator):
         Raises
         ------
         ValueError
-            If parameters, shapes, or values are not valid; if no two scored, or no two
-            unscored items are compared; or if, without a shared index, there are too
-            many choices (a million for two views).
+            If parameters, shapes, or values are not valid. If no two scored items, or
+            no two unscored items, are compared. If, without a shared index, there are
+            too many choices (a million for two views).
         """
         most = check_count(self.n_basis, "n_basis", 1)
         nu = check_real(

@@ -99,15 +99,15 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
     Notes
     -----
     The maximum exists if and only if the graph of the p_ij > 0 is strongly connected
-    ([Ford1957]_), that is, each part of the items loses to the others at least once. If
-    this is not the case (degrees of 0 and 1, items that were never compared), or
-    depends on degrees below 1e-9 of the largest, then 1e-9 of the largest degree is
-    added to all p_ij with i != j. With more than 300 items, it is added only to
-    pairs of different strongly connected parts, each of which has a maximum, so that
-    one unbeaten player costs little time. As the added degree tends to 0, the
-    difference between the worths of a and b tends to infinity if a chain of preferences
-    leads from a to b, but none from b to a. The chain then determines the order.
-    Without any preference all worths are 0.
+    ([Ford1957]_), that is, each part of the items loses to the others at least once.
+    This may not be the case (degrees of 0 and 1, items that were never compared), or it
+    may depend on degrees below 1e-9 of the largest. Then 1e-9 of the largest degree is
+    added to all p_ij with i != j. With more than 300 items, it is added only to pairs
+    of different strongly connected parts, each of which has a maximum, so that one
+    unbeaten player costs little time. As the added degree tends to 0, the difference
+    between the worths of a and b tends to infinity if a chain of preferences leads from
+    a to b, but none from b to a. The chain then determines the order. Without any
+    preference all worths are 0.
 
     If all p_ij + p_ji are equal, the row sums give the same order, independent of the
     added degree. At the maximum the sum of p_ij over j equals the sum of theta_i /
@@ -116,9 +116,9 @@ def bradley_terry(P: ArrayLike | sparse.sparray) -> Floats:
     Newton's method usually takes 5 to 60 steps, also for total orders. Steps are
     shortened if neighbors in the order would move far apart. In parts of more than 300
     items, a step is computed by conjugate gradients (about ten products with the p_ij >
-    0), or by a sparse factorization if these do not converge; in smaller parts it takes
-    O(n^3) operations. A step for the offsets of k parts takes O(k^3) operations, and a
-    pass over the pairs of items of different parts.
+    0), or by a sparse factorization if these do not converge. In smaller parts a step
+    takes O(n^3) operations. A step for the offsets of k parts takes O(k^3) operations,
+    and a pass over the pairs of items of different parts.
 
     Examples
     --------

@@ -140,9 +140,9 @@ class PlackettLuce(Uncertain, BaseEstimator):
         Raises
         ------
         ValueError
-            If `rankings` is not a sequence, a ranking contains an item twice, also
-            among its unranked items, no ranking has two items that are not tied, or
-            names cannot be sorted.
+            If `rankings` is not a sequence, or names cannot be sorted. If a ranking
+            contains an item twice, where its unranked items count, too. If no ranking
+            has two items that are not tied.
 
         Warns
         -----

@@ -125,9 +125,9 @@ class Uncertain(ABC):
     def covariance(self, pairs: Any = None) -> Floats:
         """Compute the covariance of the centered scores, or of differences of pairs.
 
-        Use it to draw scores that are uncertain together, for example for the chance to
-        win a race. With `pairs`, as in `standard_errors`, differences of pairs replace
-        the scores.
+        Use it to draw all scores jointly, for example to estimate the chance to win a
+        race. With `pairs`, as in `standard_errors`, differences of pairs replace the
+        scores.
 
         Returns
         -------
@@ -336,7 +336,7 @@ def _quantile_of_sorted(values: NDArray, probability: float) -> NDArray[np.int64
 def quasi_variances(covariance: Floats) -> Floats:
     """Compute quasi-variances from the covariance matrix of scores, shape (n, n).
 
-    Errors are those of the method of the same name.
+    It raises the same errors as the method of the same name.
     """
     n = len(covariance)
     own = np.diag(covariance)

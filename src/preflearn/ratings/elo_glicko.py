@@ -1,15 +1,15 @@
 """The rating systems Elo and Glicko, which update two ratings after each match.
 
 Section 5 of [Venuto2017]_ uses both. Elo's update is a step of stochastic gradient
-ascent. With d = (ln 10 / scale) (r_first - r_second), s the score of the first (1 for a
-win, 1/2 for a tie, 0 for a loss), and E = 1 / (1 + e^-d), the Bradley-Terry
-log-likelihood s log E + (1 - s) log(1 - E) has the derivative s - E in d. The step
-r_first += K (s - E), r_second -= K (s - E) follows this derivative with the step length
-K scale / ln 10. Counting a tie as half a win is justified, too. In Davidson's model of
-ties with nu = 2, the three outcomes have the probabilities (1 - E)², 2E(1 - E), and E².
-The log-likelihood of this model is twice the one above, up to a constant. The Elo
-variant of [Maystre2019]_ follows the gradients of other log-likelihoods in the same
-way.
+ascent. Let d = (ln 10 / scale) (r_first - r_second) and E = 1 / (1 + e^-d), and let s
+be the score of the first (1 for a win, 1/2 for a tie, 0 for a loss). Then the
+Bradley-Terry log-likelihood s log E + (1 - s) log(1 - E) has the derivative s - E in d.
+The step r_first += K (s - E), r_second -= K (s - E) follows this derivative with the
+step length K scale / ln 10. Counting a tie as half a win is justified, too. In
+Davidson's model of ties with nu = 2, the three outcomes have the probabilities (1 -
+E)², 2E(1 - E), and E². The log-likelihood of this model is twice the one above, up to a
+constant. The Elo variant of [Maystre2019]_ follows the gradients of other
+log-likelihoods in the same way.
 
 References
 ----------
@@ -238,9 +238,9 @@ class Glicko(RatingSystem):
     last_ : ndarray of shape (n,)
         Time of each player's last match; with periods, the start of its period.
     before_, deviation_before_ : ndarray of shape (N, 2)
-        Ratings and standard deviations of first and second with which each match of the
-        last call of `fit` or `partial_fit` was rated: before the match, or at the
-        start of its period.
+        Ratings and standard deviations of first and second, one row for each match of
+        the last call of `fit` or `partial_fit`. They are those with which the match was
+        rated: before the match or, with rating periods, at the start of its period.
     nu_ : float
         Tie parameter of the forecasts, see Notes.
 

@@ -67,8 +67,8 @@ class PlayerValues:
     """Fitted attribute with one value per player, a copy of the system's values.
 
     The system stores the values in an array that it updates in place and whose size is
-    doubled if it is full, so the time of a call depends only on the players of its
-    matches.
+    doubled if it is full. The time of a call therefore depends only on the players of
+    its matches.
     """
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -212,8 +212,8 @@ class RatingSystem(ClassifierMixin, BaseEstimator):
 
         Parameters, return value, and errors are those of `fit`; players may be new. The
         method also raises ValueError if the first new match is earlier than the last
-        known match, if only one of the two sets of times was read from dates, or if the
-        likelihood has changed.
+        known match, or the likelihood has changed. Either both sets of times must have
+        been read from dates, or neither.
         """
         if "_places" not in vars(self):
             return self.fit(matches, y)
@@ -438,7 +438,7 @@ def earlier_forecasts(
 
     Use it to evaluate a rating system as in section 4 of [Maystre2019]_. If a player
     has several matches at one time, such as one day, all are forecast with the player's
-    rating before the first of them; the system itself still rates them one after the
+    rating before the first of them. The system itself still rates them one after the
     other. With rating periods, the rating at the start of the period is used.
 
     Parameters

@@ -51,10 +51,10 @@ class TrueSkill(RatingSystem):
     system was proposed in [Herbrich2006]_ and is a baseline of [Maystre2019]_ (section
     4.1 and eq. 9).
 
-    The skill of a player is N(0, variance) at the player's first match. Until each
-    later match it changes by an independent N(0, dynamics · elapsed), where elapsed is
-    1 or the time since the player's last match. With d the skill difference and h the
-    advantage::
+    The skill of a player is N(0, variance) at the player's first match. Before each
+    later match, an independent draw from N(0, dynamics · elapsed) is added to it, where
+    elapsed is 1 or the time since the player's last match. With d the skill difference
+    and h the advantage::
 
         P(first wins) = Phi(d + h - margin),   P(second wins) = Phi(-d - h - margin),   else a tie.
 

@@ -110,7 +110,7 @@ class SVMCompare(SupportVectorRanker):
     **Choice of the solver.** There are h hinges, one for each preference and two for
     each tie, and q = h · sum of ``C |d|²`` over the hinges. Let r be the rank of the
     Gram matrix of the n distinct items: it is computed if it is at most 300, and taken
-    as n otherwise; for the linear kernel it is min(n, p). The dual is solved by blocks
+    as n otherwise. For the linear kernel it is min(n, p). The dual is solved by blocks
     if h <= 8r, or if q is at most the larger of r³ and 160³. Otherwise, or if the dual
     solver gives up, the interior-point method is used.
 

@@ -58,7 +58,7 @@ class CountedItems(NamedTuple):
 
 
 class CountedFit(NamedTuple):
-    """Solution of a fit to counted pairs, which can return the dual weight of each pair."""
+    """Solution of a fit to counted pairs, with the dual weights of the pairs."""
 
     y: Floats
     qid: NDArray | None

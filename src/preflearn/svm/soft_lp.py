@@ -139,10 +139,10 @@ class LPCompare(ExpansionRanker):
     if their slack was assumed wrongly to be zero or positive. A solution for an
     eighth of the pairs gives the starting point. Memory is O(n²).
 
-    **Centering.** Adding a constant to a column of K changes no difference. A linear
-    kernel is computed between the centered items and the original items. The bound on
-    ``sum_j |a_j|`` therefore depends on the origin of the features, as the functions
-    sum_j a_j x_j·x do.
+    **Centering.** Adding a constant to a column of K does not change any score
+    difference. A linear kernel is computed between the centered items and the original
+    items. The functions sum_j a_j x_j·x, and with them the bound on ``sum_j |a_j|``,
+    depend on the origin of the features.
 
     Examples
     --------

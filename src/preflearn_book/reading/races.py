@@ -308,16 +308,20 @@ def _note_left_out(raw: UserTable, rows: Frame, words: str) -> None:
 def _note_retired(raw: UserTable, texts: Column, retired: str) -> None:
     if not len(texts):
         return
-    n_rows = counted(int(texts.sum()), "place is a text", "places are texts")
+    n_rows = counted(
+        int(texts.sum()),
+        "place is a text instead of a number",
+        "places are texts instead of numbers",
+    )
     listed = first_few(f"{text} ({n:,})" for text, n in texts.items())
     if retired == LEAVE_OUT:
         raw.note(
-            f"**{n_rows} instead of a number**: {listed}. The report leaves these participants out of "
+            f"**{n_rows}**: {listed}. The report leaves these participants out of "
             f"their events, as {code_span(f'retired={LEAVE_OUT}')} asks for."
         )
     else:
         raw.note(
-            f"**{n_rows} instead of a number**: {listed}. These participants share the place after all "
+            f"**{n_rows}**: {listed}. These participants share the place after all "
             f"others of their event; which of them was better is unknown. "
             f"{code_span(f'-p retired {LEAVE_OUT}')} leaves them out instead."
         )

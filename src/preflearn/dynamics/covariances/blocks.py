@@ -7,8 +7,8 @@ A *chain* of rate r and size K has the entries
 so that s = x_0. For any covariance, the transition over a gap g is e^{-rg} times the
 powers (g/c)^k / k! on the k-th upper diagonal. Therefore chains of the same rate can be
 added in one block. The product of chains of sizes K1 and K2 is a chain of size K1 + K2
-- 1, not K1 K2: by Leibniz' rule the derivatives of s1 s2 are sums of products of the
-derivatives of s1 and s2.
+- 1, not K1 K2. The reason is Leibniz' rule: the derivatives of s1 s2 are sums of
+products of the derivatives of s1 and s2.
 """
 
 from __future__ import annotations

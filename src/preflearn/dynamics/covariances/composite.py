@@ -106,7 +106,7 @@ class Covariance(Parametrized, family="covariance"):
         return type(self).__name__
 
     def to_text(self) -> str:
-        """Describe the scores, for `in_words`; the repr by default."""
+        """Describe the scores in words, for `in_words`; by default, return the repr."""
         return repr(self)
 
     def leaves(self) -> list[Covariance]:

@@ -206,7 +206,7 @@ class StateSpace:
         return table
 
     def keys(self, start: Floats, end: Floats, first: Floats) -> list[Floats]:
-        """Keys of steps: steps with equal keys have the same transition.
+        """Keys of steps, such that steps with equal keys have the same transition.
 
         The parameters are those of `transitions`.
 

@@ -13,10 +13,11 @@ alpha = y/a and beta = 1/a for any cavity: pseudo-observations are the likelihoo
 posterior and evidence are exact.
 
 The remaining task is to compute the marginals of all z. If no score changes, a Cholesky
-factor of size F gives them (`joint_static`), else a Kalman filter and smoother over all
-features (`joint_filter`). Matches with the same row (and the same time, if scores
-change) share their z. If they also share outcome and offset, they count as one match
-with the sum of their weights, which is equivalent in power EP (`algorithm`).
+factor of size F gives these marginals (`joint_static`). Otherwise a Kalman filter and
+smoother over all features gives them (`joint_filter`). Matches with the same row (and
+the same time, if scores change) share their z. If they also share outcome and offset,
+they count as one match with the sum of their weights, which is equivalent in power EP
+(`algorithm`).
 """
 
 from __future__ import annotations

@@ -232,8 +232,8 @@ class JointFilter:
     ) -> tuple[float, Floats, Floats]:
         """Forward pass: log Z~, and mean and covariance of the stack after the last visit.
 
-        The covariance is its lower triangle. The gains, of D numbers per visit, are
-        only needed for a backward pass.
+        Only the lower triangle of the covariance is filled. The gains, of D numbers per
+        visit, are only needed for a backward pass.
         """
         if keep_gains and not self._gains:
             self._gains = [
@@ -420,7 +420,7 @@ class _StepTable:
 def costs(rows: Rows, sizes: Ids) -> tuple[float, float]:
     """Sums of D and of D² over all visits, with D the size of the stack.
 
-    They are the numbers that a sweep stores and its operations.
+    The first sum counts the numbers that a sweep stores, the second its operations.
     """
     design = rows.design
     n = len(rows.time)

@@ -86,7 +86,7 @@ class Posterior:
         return np.stack([self._rank[column], self._prior.space_index(names)])
 
     def state_of(self, names: tuple[Hashable, ...]) -> ScoreState:
-        """States at the last match of those features that were in a match; independent."""
+        """Independent states, at the last match, of the features that were in a match."""
         seen = tuple(name for name in names if self._is_seen(name))
         rank, space = self.feature_ids(seen)
         sizes = np.array([self._prior.spaces[k].size for k in space], dtype=np.int64)

@@ -28,18 +28,18 @@ from preflearn.matches import Matches
 
 
 class Schedule(NamedTuple):
-    """Rearranged matches.
+    """Matches in the order in which inference reads them.
 
     Attributes
     ----------
     prior : Prior
         Covariances and means of the features.
     order : ndarray of int, shape (N,)
-        Number in the caller's matches of each match here.
+        For each match of the schedule, its row number in the caller's matches.
     entry_order : ndarray of int, shape (E,)
-        Number in the caller's design of each entry here.
+        For each entry of the schedule, its number in the caller's design.
     rank : ndarray of int, shape (M,)
-        Number here of each feature of the caller.
+        For each feature of the caller, its number in the schedule.
     rows : ndarray of int, shape (N + 1,)
         First entry of each match.
     coefficients : ndarray of shape (E,)

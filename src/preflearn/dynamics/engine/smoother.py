@@ -10,7 +10,7 @@ c = h·k::
 
     u = 1/(1 + beta c),   m+ = m + k (alpha - beta p) u,   P+ = P - k k' beta u.
 
-Backward, r and N summarize the later visits: given these visits as well, the state
+Backward, r and N summarize the later visits. Given these visits as well, the state
 after the visit has mean m+ + P+ r and covariance P+ - P+ N P+ (the smoother of Bryson
 and Frazier, [deJong1989]_). Before the visit, r and N are, with e = (alpha - beta p) u,
 w = beta u, t = N k, and q = k·t::

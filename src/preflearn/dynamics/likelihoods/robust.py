@@ -277,9 +277,10 @@ class Lapse(Results):
 
     Notes
     -----
-    The likelihood is not log-concave. EP is damped; its integral has a closed form
-    if the integral of P0 has one. With method "kl" the bound has a responsibility r for each match,
-    the probability that it is not a lapse, and the match counts with weight r.
+    The likelihood is not log-concave. EP is damped; its integral has a closed form if
+    the integral of P0 has one. With method "kl" the bound contains a responsibility r
+    for each match: the probability that the outcome is not a lapse. The match counts
+    with weight r.
 
     Examples
     --------
@@ -356,9 +357,9 @@ class StudentT(PointDifferences):
 
     Notes
     -----
-    The likelihood is not log-concave. EP is damped, as in [Jylanki2011]_; its integral
-    is one over the precision of the noise. With method "kl" the bound has the closed
-    form log p(y | d) with (y - d)² replaced by its expectation.
+    The likelihood is not log-concave. EP is damped, as in [Jylanki2011]_; the integral
+    that EP needs is over the precision of the noise. With method "kl" the bound has a
+    closed form: log p(y | d), in which the expectation of (y - d)² replaces (y - d)².
 
     Examples
     --------

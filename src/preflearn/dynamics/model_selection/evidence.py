@@ -82,8 +82,8 @@ class EvidenceMaximum(NamedTuple):
     trace : DataFrame
         One row per evaluation, each of a converged fit: the parameters, `evidence`,
         `gradient` (the largest derivative that does not point beyond a bound), and
-        `n_iter`, the number of sweeps. `evidence` is NaN if no fit was possible and the
-        search went back.
+        `n_iter`, the number of sweeps. `evidence` is NaN if no fit was possible; the
+        search then returned to an earlier point.
     """
 
     model: DynamicComparisons

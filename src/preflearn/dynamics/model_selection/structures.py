@@ -190,7 +190,7 @@ def covariance_of(structure: Structure) -> Covariance:
 
 
 def structure_at(covariance: Covariance, start: Structure) -> Structure:
-    """The structure of a covariance with the form of `covariance_of(start)`."""
+    """The structure of a covariance that has the form of `covariance_of(start)`."""
     leaves = iter(covariance.leaves())
     found = []
     first: Any
