@@ -48,8 +48,9 @@ COUNTED_VERDICTS = VERDICTS[1:]
 REPRODUCTION = "reproduction"
 """Kind of our own results, which are listed separately from the papers' claims."""
 BACKGROUND = "background check"
-"""Kind of textbook identities and trivial statements. They are computed like claims,
-but they are not counted, and chapter pages do not show them."""
+"""Kind of textbook identities, trivial statements, choices of a protocol, and statements
+whose error is counted at another claim. They are computed like claims, but they are not
+counted, and chapter pages do not show them."""
 NOT_COUNTED = (REPRODUCTION, BACKGROUND)
 
 Answer = bool | None
