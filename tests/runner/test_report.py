@@ -474,6 +474,17 @@ def test_a_file_without_times_needs_no_option(here):
     assert "has no column with times" in page
 
 
+def test_a_judge_who_always_gives_the_same_answer_is_named(here):
+    frame = tastes()
+    frame.loc[frame["judge"] == "eve", "better"] = "left"
+    page = make_report(frame, JUDGEMENTS)
+    assert "One judge gives the same answer in every row" in page
+    head, *rows = rows_of(page, "Do judges agree?")
+    first_better = {row[0]: row[head.index("first better (%)")] for row in rows}
+    assert first_better["eve"] == "100"
+    assert "same answer in every row" not in make_report(tastes(), JUDGEMENTS)
+
+
 def test_repeated_rows_are_noted_where_a_judge_is_named(here):
     frame = tastes()[["left", "right", "better"]].assign(
         left_length=171.0, right_length=12.0
