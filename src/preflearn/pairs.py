@@ -311,6 +311,7 @@ class Pairs:
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n, p)
+            Features of the items.
         scores : array-like of shape (n,)
             Scores of the items; larger is better.
         qid : array-like of shape (n,), optional

@@ -285,8 +285,11 @@ def difference_plane(
     Parameters
     ----------
     axes : matplotlib Axes
+        Axes to draw on.
     differences : array-like of shape (m, 2)
+        Feature differences of the pairs.
     y : array-like of shape (m,)
+        Labels -1, 0, or 1.
     **scatter
         Further keyword arguments of `Axes.scatter`.
 

@@ -106,8 +106,8 @@ class DomainScaler(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If parameters are not valid, or features are not finite or above 1e100 in
-            absolute value.
+            If parameters are not valid, or features are infinite, NaN, or above
+            1e100 in absolute value.
         """
         check_choice(self.kind, "kind", ("min-max", "standard"))
         check_choice(self.decision, "decision", ("ks", "joint", "apart", "train"))

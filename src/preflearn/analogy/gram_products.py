@@ -97,7 +97,7 @@ class AnalogyOperator:
         Raises
         ------
         ValueError
-            If v has a wrong shape, or values that are not finite or above 1e100 in
+            If v has a wrong shape, or values that are infinite, NaN, or above 1e100 in
             absolute value.
         """
         return _product(self.features, self._check_weights(v))

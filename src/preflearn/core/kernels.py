@@ -145,6 +145,7 @@ def kernel_matrix(kernel: Kernel, X: Floats, Y: Floats, **parameters: float) -> 
         A name of `sklearn.metrics.pairwise.pairwise_kernels`, or a callable k(X, Y)
         that returns the whole matrix.
     X, Y : ndarray of shape (n_x, p), (n_y, p)
+        Features of the items of the rows and of the columns.
     **parameters : float
         Values of gamma, degree, and coef0; each kernel uses only its own parameters.
 

@@ -108,6 +108,7 @@ def one_step_ahead(
     model : DynamicComparisons
         Model whose parameters are used; it is not changed.
     matches : Matches
+        All matches, including those before `start`.
     y : array-like of shape (N,)
         Outcomes of the matches.
     start : int

@@ -68,6 +68,7 @@ def forecast_jointly(
     sweep : JointSweep
         Sweep of all matches, from which prior and threads are taken.
     matches : Matches
+        All matches.
     observations : ndarray of shape (N, 3)
         Outcome, weight, and offset of each match.
     cuts : list of int

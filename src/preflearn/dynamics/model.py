@@ -221,6 +221,7 @@ class DynamicComparisons(BaseEstimator):
         Parameters
         ----------
         matches : Matches
+            Matches of the training data.
         y : array-like of shape (N,)
             Outcomes that the likelihood allows. Likelihoods of -1, 0, and 1 also accept
             1, 1/2, and 0 for a win, tie, and loss of the first.
@@ -423,6 +424,7 @@ class DynamicComparisons(BaseEstimator):
         Returns
         -------
         mean : ndarray of shape (F,)
+            Posterior mean of each score.
         covariance : ndarray of shape (F, F)
             Covariance matrix; diagonal for the factorized posterior, in which features
             are independent.

@@ -79,6 +79,7 @@ def separability(pairs: Pairs | ArrayLike, y: ArrayLike) -> Separability:
     Parameters
     ----------
     pairs : Pairs or array-like of shape (m, 2, p)
+        Pairs, or the features of both items of each pair.
     y : array-like of shape (m,)
         Labels -1, 0, 1. Pairs that are all ties are separable, by w = 0. Pairs that are
         all preferences are separable if 0 is outside their hull.

@@ -158,6 +158,7 @@ class RankingPath(RegularizationPath):
         Parameters
         ----------
         pairs_valid : Pairs or array-like of shape (m', 2, p)
+            Validation pairs, or the features of both items of each pair.
         y_valid : array-like of shape (m',)
             Labels -1 or +1.
 

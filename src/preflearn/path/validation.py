@@ -117,6 +117,7 @@ def cross_validated_path(
     Parameters
     ----------
     pairs : Pairs
+        Pairs of items.
     y : array-like of shape (m,)
         Labels -1 and +1.
     kernel : str or callable

@@ -143,7 +143,9 @@ class CoPursuit:
     choices : ndarray of int, shape (choices, M)
         Combinations of functions, one per view, that a step may append.
     scores : ndarray of shape (n,)
+        Scores of the scored items.
     nu : float
+        Weight of the agreement of the views.
     shared : bool
         Whether a choice has the same index in all views.
     printed : bool

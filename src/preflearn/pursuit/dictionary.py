@@ -30,7 +30,9 @@ class Dictionary:
     Parameters
     ----------
     functions : Functions
+        Functions of the dictionary.
     X : ndarray of shape (n, p)
+        Features of the items at which the functions are evaluated.
     memory : float
         Limit in bytes for the stored values.
     single : bool

@@ -55,8 +55,11 @@ class Search:
     Parameters
     ----------
     dictionary : Dictionary
+        Functions to choose from.
     form : QueryForm
+        Quadratic form of the loss.
     scores : ndarray of shape (n,)
+        Scores of the items.
     backfit : False, "after" or "pre"
         Treatment of earlier coefficients, as in `RankingPursuit`.
 

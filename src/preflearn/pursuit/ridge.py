@@ -44,7 +44,9 @@ class QueryRidge:
         Kernel matrix; if L~ depends on differences only, up to row and column
         constants.
     form : QueryForm
+        Quadratic form of the loss, with the matrix L~.
     s : ndarray of shape (n,)
+        Scores of the items.
     """
 
     def __init__(self, K: Floats, form: QueryForm, s: Floats):
@@ -121,8 +123,11 @@ class SparseRidge:
     Parameters
     ----------
     Z : sparse array of shape (n, p)
+        Features of the items.
     form : QueryForm
+        Quadratic form of the loss, with the matrix L~.
     s : ndarray of shape (n,)
+        Scores of the items.
     """
 
     def __init__(self, Z: Any, form: QueryForm, s: Floats):
@@ -172,7 +177,9 @@ class LinearRidge:
     Z : ndarray of shape (n, p)
         Features; if L~ depends on differences only, up to a constant row.
     form : QueryForm
+        Quadratic form of the loss, with the matrix L~.
     s : ndarray of shape (n,)
+        Scores of the items.
     """
 
     def __init__(self, Z: Floats, form: QueryForm, s: Floats):
@@ -289,7 +296,9 @@ def subset_ridge(
     Returns
     -------
     coefs : ndarray of shape (levels, r)
+        Coefficients of the r functions, one row per alpha.
     penalties : ndarray of shape (levels,)
+        Value of the penalty for each alpha.
     """
     target = form.root(s)
     w = ridge(form.root(features), target, alphas)

@@ -146,7 +146,7 @@ class RankingLearner(ABC, BaseEstimator):
         Raises
         ------
         ValueError
-            If Q has another number of features than in `fit`, or values that are not
-            finite or above 1e100 in absolute value.
+            If Q has another number of features than in `fit`, or values that are
+            infinite, NaN, or above 1e100 in absolute value.
         """
         return positions(self.rank_function(check_new_items(self, Q, "Q")))

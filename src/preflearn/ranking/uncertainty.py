@@ -132,6 +132,7 @@ class Uncertain(ABC):
         Returns
         -------
         covariance : ndarray of shape (n, n), or (m, m)
+            Covariance matrix of the scores, or of the differences of the pairs.
         """
         return self._covariance(pairs)[1]
 
@@ -426,6 +427,7 @@ def bootstrap(
     Parameters
     ----------
     model : Davidson or OrdinalComparison
+        Model to refit; it is not changed.
     pairs, y :
         Pairs and labels, as in `fit` of the model.
     unit : array-like of shape (m,), optional

@@ -217,8 +217,8 @@ class Glicko(RatingSystem):
         points.
     c : float
         Growth of the uncertainty, in rating points per square root of a time unit of
-        the matches, for any period. For days, the default is about the 15 per month of
-        the R package PlayerRatings.
+        the matches; the unit does not depend on `period`. For days, the default is
+        about the 15 per month of the R package PlayerRatings.
     period : float, optional
         Length of a rating period, in the time unit of the matches. Period i starts at i
         · period (for dates, counted from 1970-01-01) and ends before (i + 1) · period.
@@ -239,8 +239,8 @@ class Glicko(RatingSystem):
         Time of each player's last match; with periods, the start of its period.
     before_, deviation_before_ : ndarray of shape (N, 2)
         Ratings and standard deviations of first and second, one row for each match of
-        the last call of `fit` or `partial_fit`. They are those with which the match was
-        rated: before the match or, with rating periods, at the start of its period.
+        the last call of `fit` or `partial_fit`. The match was rated with these values,
+        from before the match or, with rating periods, from the start of its period.
     nu_ : float
         Tie parameter of the forecasts, see Notes.
 

@@ -446,6 +446,7 @@ def earlier_forecasts(
     system : RatingSystem
         `Elo`, `Glicko`, or `TrueSkill`, whose parameters are used; it is not changed.
     matches : Matches
+        All matches, including those before `start`.
     y : array-like of shape (N,)
         Outcomes, as in `fit`.
     start : int

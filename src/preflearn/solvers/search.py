@@ -129,7 +129,9 @@ def sample_candidates(
     Parameters
     ----------
     ranges : mapping of str to Range
+        Range of each parameter.
     n : int
+        Number of candidates.
     random_state : numpy Generator or int
         Source of randomness or seed.
 
@@ -201,6 +203,7 @@ def near_boundary(
     Parameters
     ----------
     values : mapping of str to value
+        Chosen value of each parameter.
     ranges : mapping of str to Range or sequence of values
         Range or grid that was searched. A value is near an end if it is within 5 % of a
         range, or the smallest or largest number of a grid. Strings, and parameters with

@@ -153,6 +153,7 @@ class LogisticCompare(ComparisonEstimator):
         Parameters
         ----------
         pairs : Pairs or array-like of shape (m, 2, p)
+            Pairs, or the features of both items of each pair.
         y : array-like of shape (m,)
             Labels: +1 first better, -1 second better, 0 no difference; both ties and
             preferences.

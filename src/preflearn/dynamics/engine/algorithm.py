@@ -302,7 +302,7 @@ class UpdateMap:
         Parameters
         ----------
         rate : float
-            Fraction of the last update.
+            Step size, as a fraction of the last update.
         gamma : ndarray of shape (J,)
             Weights of the steps that are subtracted.
         steps : ndarray of float32, shape (J or more, 2E)

@@ -24,7 +24,9 @@ class ScoreState(NamedTuple):
     place : ndarray of int, shape (F + 1,)
         Start of each feature's state; the last entry is D.
     mean : ndarray of shape (D,)
+        Mean of the state.
     covariance : ndarray of shape (D, D)
+        Covariance matrix of the state.
     time : float
         Time of the state; minus infinity if no score changes.
     """

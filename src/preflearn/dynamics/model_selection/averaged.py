@@ -151,6 +151,7 @@ class AveragedComparisons:
         Returns
         -------
         mean, std : ndarray, of the shape of `time`
+            Posterior means and standard deviations.
         """
         return self._mix_scores(*self._component_scores(feature, time))
 
@@ -199,7 +200,9 @@ class AveragedComparisons:
         Returns
         -------
         mean : ndarray of shape (F,)
+            Posterior mean of each score.
         covariance : ndarray of shape (F, F)
+            Posterior covariance matrix of the scores.
 
         Raises
         ------
@@ -297,6 +300,7 @@ class AveragedComparisons:
         Returns
         -------
         mean, std : ndarray, of the shape of `time`
+            Posterior means and standard deviations.
 
         Raises
         ------
@@ -414,6 +418,7 @@ class AveragedComparisons:
         Returns
         -------
         ndarray of shape (N, 3) or (N, 2)
+            Mean probabilities of loss, tie, and win of the first, or of loss and win.
         """
         matches = self._prepare(matches, unseen)
         parts = (
@@ -461,6 +466,7 @@ class AveragedComparisons:
         Returns
         -------
         ndarray of shape (n_draws, N)
+            Outcomes, one row per draw.
         """
         matches = self._prepare(fixtures, unseen)
         size = check_count(n_draws, "n_draws", least=1)

@@ -88,6 +88,7 @@ def average_over_hyperparameters(
     model : DynamicComparisons
         Start of the search; parameters in `fixed` keep its values. It is not changed.
     matches : Matches
+        Matches of the training data.
     y : array-like of shape (N,)
         Outcomes.
     prior : mapping of str to distribution, optional

@@ -129,6 +129,7 @@ def discover_covariance(
     Parameters
     ----------
     matches : Matches
+        Matches of the training data.
     y : array-like of shape (N,)
         Outcomes.
     likelihood : Likelihood

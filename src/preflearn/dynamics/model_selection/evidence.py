@@ -121,6 +121,7 @@ def maximise_evidence(
     model : DynamicComparisons
         Start of the search; it is not changed.
     matches : Matches
+        Matches of the training data.
     y : array-like of shape (N,)
         Outcomes.
     sample_weight, offset : array-like of shape (N,), optional

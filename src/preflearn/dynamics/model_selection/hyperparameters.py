@@ -220,6 +220,7 @@ def random_search(
         Model whose values are used for parameters without a range, and for `tol` and
         `max_iter`.
     matches : Matches
+        Matches of the training data.
     y : array-like of shape (N,)
         Outcomes.
     ranges : mapping of str to (low, high) or (low, high, "linear")

@@ -190,7 +190,7 @@ def covariance_of(structure: Structure) -> Covariance:
 
 
 def structure_at(covariance: Covariance, start: Structure) -> Structure:
-    """The structure of a covariance that has the form of `covariance_of(start)`."""
+    """Return the structure of a covariance of the same form as `covariance_of(start)`."""
     leaves = iter(covariance.leaves())
     found = []
     first: Any
