@@ -159,6 +159,26 @@ def test_features_of_different_covariances_share_the_stack():
     assert model.log_marginal_likelihood_ == pytest.approx(expected[2], abs=1e-8)
 
 
+def test_a_player_may_enter_after_an_origin_that_others_precede():
+    """The transition to the player's first time is not defined, and not necessary."""
+    matches = matches_of(
+        [[1, -1, 0], [1, -1, 0], [1, 0, -1], [0, 1, -1]], [0.0, 1.0, 10.0, 11.0]
+    )
+    late = Wiener(0.4, origin=5.0) * Matern12(1.0, 3.0)
+    covariance = {matches.features[2]: late, "*": Constant(1.0)}
+    y = np.array([1.0, 0.0, 1.0, -1.0])
+    model = fitted(covariance, Gaussian(1.0), matches, y)
+    problem = dense.Problem(matches, covariance)
+    expected = exact_gaussian(problem, 1.0, y, np.arange(3), np.full(3, 10.5))
+    found = model.joint_scores(matches.features, 10.5)
+    np.testing.assert_allclose(found[0], expected[0], atol=1e-9)
+    np.testing.assert_allclose(found[1], expected[1], atol=1e-9)
+    assert model.log_marginal_likelihood_ == pytest.approx(expected[2], abs=1e-9)
+    early = model.joint_scores(matches.features[:2], 0.5)[1]
+    before = exact_gaussian(problem, 1.0, y, np.arange(2), np.full(2, 0.5))[1]
+    np.testing.assert_allclose(early, before, atol=1e-9)
+
+
 # ---- Exact integration and sampling
 
 

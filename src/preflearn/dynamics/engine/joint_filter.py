@@ -377,10 +377,10 @@ class _StepTable:
         for column, i in enumerate(kinds):
             k = space[i]
             origin = np.full(len(stop), first[i])
-            # the first step of a new feature is not used
-            since = start
-            if ages[k]:
-                since = np.maximum(start, first[i])
+            # The first step of a new feature is not used. It must not start before the
+            # feature, where the covariance may be undefined; first[i] is the earliest
+            # first time of the group.
+            since = np.maximum(start, first[i])
             self._asked[k].append((since, stop, origin))
             self._targets[k].append(steps[:, column])
         return group, steps
