@@ -481,7 +481,7 @@ def test_a_judge_who_always_gives_the_same_answer_is_named(here):
     assert "One judge gives the same answer in every row" in page
     head, *rows = rows_of(page, "Do judges agree?")
     first_better = {row[0]: row[head.index("first better (%)")] for row in rows}
-    assert first_better["eve"] == "100"
+    assert float(first_better["eve"]) == 100
     assert "same answer in every row" not in make_report(tastes(), JUDGEMENTS)
 
 
